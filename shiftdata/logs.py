@@ -19,7 +19,7 @@ ROOT = logging.getLogger("shiftdata")
 class Printable(logging.Formatter):
     """Lines of which no terminal runs anything: names and addresses in them may be a stranger's."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name is logging's
         line = super().formatMessage(record)
         return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def in_notebook() -> bool:
-    """Return True in a kernel, whose standard error is no terminal and is shown all the same."""
+    """Return True in a kernel, whose standard error is not a terminal and is shown all the same."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 

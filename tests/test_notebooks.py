@@ -8,6 +8,7 @@ import sys
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
+from tempfile import gettempdir
 
 import nbformat
 import numpy as np
@@ -137,7 +138,8 @@ def test_a_stored_notebook_shows_everything_and_nothing_of_the_machine(path):
     assert len(text) <= 150_000
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     assert sum("image/png" in str(cell.outputs) or "image/jpeg" in str(cell.outputs) for cell in cells) >= 2
-    assert not re.search(r'"output_type": "error"|/tmp/|/home/|/work/|it/s', text)
+    assert not re.search(r'"output_type": "error"|it/s', text)
+    assert not {str(place) for place in (gettempdir(), Path.home(), ROOT) if f"{place}/" in text}
 
 
 @pytest.mark.slow

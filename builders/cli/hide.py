@@ -44,8 +44,6 @@ def command(dataset: str, out: Path, labels: Path, test: str | None, nuisance: b
     print(f"canonical splits: {', '.join(copied.splits) or 'none'}")
     for name, reason in copied.left_out.items():
         print(f"left out: {name}, as {reason}")
-    if copied.told:
-        print(
-            f"warning: the attribution of {copied.told:,} hidden rows is that of a single label in other rows"
-        )
+    if copied.revealed:
+        print(f"warning: the attribution of {copied.revealed:,} hidden rows belongs to one label elsewhere")
     print(f"Next: shiftdata check {copied.folder}, then publish it")

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 
 from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe
-from builders.make.row_groups import SMALL_ROWS_PER_GROUP
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.fetching.part import row_groups_in_order
 from shiftdata.data.format.conditions import matches
 from shiftdata.data.format.front_matter import is_config
 from shiftdata.data.format.hidden import HIDES, SALT, answers_id, labels_table, read_labels, write_labels
@@ -33,7 +31,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import DROPPED, data_files, metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSet, CanonicalSplit, Clause, FileRecord, Filters, Hidden
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.writer import ROWS_PER_GROUP, Ordered, within_limits, write_splits
+from shiftdata.data.format.writer import MOST_ROWS, Ordered, row_groups_in_order, within_limits, write_splits
 from shiftdata.data.format.written import file_records, finished, size_of, sizes_of
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
@@ -54,14 +52,14 @@ BLIND = ("test", "unlabelled")
 class Copied:
     """A public copy: its canonical splits, and those that were left out, with the reasons.
 
-    `told` counts the hidden rows whose attribution, elsewhere in the dataset, is that of a single label.
+    `revealed` counts the hidden rows whose attribution, elsewhere in the dataset, is that of a single label.
     """
 
     folder: Path
     rows: int
     splits: Sequence[str]
     left_out: Mapping[str, str]
-    told: int
+    revealed: int
 
 
 def hide(
@@ -79,20 +77,29 @@ def hide(
     `nuisance` also their nuisances. A file `labels` of an earlier copy gives the same keys again.
     """
     manifest = Manifest.read(folder)
-    _check(manifest, folder, out)
-    salt = read_labels(labels).salt if labels.exists() else secrets.token_bytes(SALT)
+    _check(manifest, folder, out, test)
+    salt = _salt_of(labels, manifest.name) if labels.exists() else secrets.token_bytes(SALT)
     columns = (*HIDES, *([manifest.roles.nuisance] if nuisance else []))
     hiding = _Hiding(folder, manifest, salt, columns, test)
-    hiding.origins  # noqa: B018  # refuses an unknown split before anything is written
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     public, splits, left_out = hiding.write(out, on_rows)
     write_labels(labels, hiding.answers, salt, manifest.name)
     describe(out, public)  # with its manifest the copy is whole: the labels exist before
-    return Copied(out, len(hiding.answers), splits, left_out, hiding.told())
+    return Copied(out, len(hiding.answers), splits, left_out, hiding.revealed())
 
 
-def _check(manifest: Manifest, folder: Path, out: Path) -> None:
+def _salt_of(labels: Path, name: str) -> bytes:
+    """Return the salt of an earlier copy; refuse another dataset's labels, which would be overwritten."""
+    earlier = read_labels(labels)
+    if earlier.dataset != name:
+        raise InputError(
+            f"{labels} has the labels of {earlier.dataset}: name another file for those of {name}"
+        )
+    return earlier.salt
+
+
+def _check(manifest: Manifest, folder: Path, out: Path, test: str | None) -> None:
     if manifest.is_webdataset or manifest.withheld or manifest.part is not None or manifest.hidden:
         raise InputError(f"{folder} is not a whole dataset in Parquet with its examples and labels: build it")
     if out.exists() and not (out / "manifest.json").is_file() and any(out.iterdir()):
@@ -104,6 +111,9 @@ def _check(manifest: Manifest, folder: Path, out: Path) -> None:
             f"{manifest.name} has trajectories, which follow from quantiles, and these count the rows of a "
             "group: hide labels of datasets without severities"
         )
+    if test is not None and manifest.canonical(test) is None:
+        manifest.rows_behind(test)  # refuses an unknown name
+        raise InputError(f"{test} is not a canonical split: name one, or leave --test out")
 
 
 @dataclass(frozen=True)
@@ -161,10 +171,7 @@ class _Hiding:
         """The origins whose rows are hidden."""
         task = canonical_task(self.private)
         if self.test is not None:
-            self.manifest.rows_behind(self.test)
-            split = self.manifest.canonical(self.test)
-            if split is None:
-                raise InputError(f"{self.test} is no canonical split: name one, or leave --test out")
+            split = next(split for split in self.manifest.canonical_splits if split.name == self.test)
             task = published(self.private, split)
         rows = [rows.indices for rows in task.sets.values() if rows.role == "test"]
         numbers = np.unique(self.private.origin[np.concatenate(rows)])
@@ -203,17 +210,15 @@ class _Hiding:
             tables.append(labels_table(self.hashed("key", rows["key"]), rows, self.columns, base.name))
         return pa.concat_tables(tables).sort_by([("base", "ascending"), ("key", "ascending")])
 
-    def told(self) -> int:
+    def revealed(self) -> int:
         """Count the hidden rows of the default base whose attribution gives away their label."""
-        every = self.private.take(["attribution", "label"]) if "attribution" in self.private.names else None
-        if every is None:
-            tables = (self.rows_of(self.manifest.default_base, split) for split in SPLITS)
-            every = pa.concat_tables(table.select(["attribution", "label"]) for table in tables)
+        tables = (self.rows_of(self.manifest.default_base, split) for split in SPLITS)
+        every = pa.concat_tables(table.select(["attribution", "label"]) for table in tables)
         shown, hidden = every.filter(pa.array(~self.is_hidden)), every.filter(pa.array(self.is_hidden))
         labels = shown.group_by("attribution").aggregate([("label", "count_distinct")])
         single = labels.filter(pc.equal(labels["label_count_distinct"], 1))["attribution"].combine_chunks()
-        told: int = pc.sum(pc.is_in(hidden["attribution"], value_set=single)).as_py() or 0
-        return told if len(self.manifest.labels) > 1 else 0
+        revealed: int = pc.sum(pc.is_in(hidden["attribution"], value_set=single)).as_py() or 0
+        return revealed if len(self.manifest.labels) > 1 else 0
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
@@ -221,11 +226,15 @@ class _Hiding:
         tasks = {split.name: published(self.private, split) for split in self.manifest.canonical_splits}
         return {name: task for name, task in tasks.items() if not any(map(self._tells, task.sets.values()))}
 
+    def _mask(self, rows: RowSet) -> Mask:
+        """Mark the rows of a set in the default base."""
+        mask = np.zeros(len(self.private), bool)
+        mask[rows.indices] = True
+        return mask
+
     def _tells(self, rows: RowSet) -> bool:
         """Return True if a set needs hidden labels, or is not all hidden rows of its splits and nuisances."""
-        mine = np.zeros(len(self.private), bool)
-        mine[rows.indices] = True
-        mine &= self.is_hidden
+        mine = self._mask(rows) & self.is_hidden
         if not mine.any():
             return False
         public = self.private.columns["split"].astype(np.int64)
@@ -242,9 +251,7 @@ class _Hiding:
             for rows in (
                 self.tasks[split.name].sets.values() if split.name in self.tasks and split.has_files else ()
             ):
-                mine = np.zeros(len(self.private), bool)
-                mine[rows.indices] = True
-                part = np.unique(2 * part + mine, return_inverse=True)[1]
+                part = np.unique(2 * part + self._mask(rows), return_inverse=True)[1]
         return part
 
     def _copy(self, base: str, split: str, out: Path) -> dict[str, FileRecord]:
@@ -260,7 +267,8 @@ class _Hiding:
     ) -> dict[str, FileRecord]:
         """Write a split: its other rows in their order and files, then the hidden ones by public key."""
         rows = self.rows_of(base, split)
-        before = sum(len(self.rows_of(base, of)) for of in SPLITS if SPLITS[of] < SPLITS[split])
+        sizes_of_splits = self.manifest.base(base).splits
+        before = sum(sizes_of_splits[of].rows for of in SPLITS if SPLITS[of] < SPLITS[split])
         mask, shard = self.hides(rows), rows["shard"].to_numpy().astype(np.int64)
         part = shard.copy()
         if base == self.manifest.default_base:
@@ -268,7 +276,7 @@ class _Hiding:
         part[mask] += 1 + shard.max(initial=0)
         public = self._public(rows, mask, split)
         sizes = rows["length"].to_numpy().astype(np.int64)
-        most = ROWS_PER_GROUP if self.manifest.roles.modality == "image" else SMALL_ROWS_PER_GROUP
+        most = MOST_ROWS[self.manifest.roles.modality]
         shown, hidden = np.flatnonzero(~mask), np.flatnonzero(mask)
         groups = [
             shown[group]

@@ -10,12 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.writer import BYTES_PER_GROUP, ROWS_PER_GROUP, SMALL_STRETCH, within_limits
+from shiftdata.data.format.writer import (
+    BYTES_PER_GROUP,
+    MOST_ROWS,
+    ROWS_PER_GROUP,
+    SMALL_STRETCH,
+    within_limits,
+)
 from shiftdata.data.metadata.folds import hashes64
 from shiftdata.stable import hash64
 
 SHARED_ROWS_PER_GROUP = 400
-SMALL_ROWS_PER_GROUP = 5000
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def shuffled_row_groups(rows: Rows) -> list[IntArray]:
     They are so small that skipping a group saves nothing, while every reader profits from mixed rows.
     """
     hashes = hashes64(rows.keys.to_pylist(), "row")
-    return within_limits(np.argsort(hashes, kind="stable"), rows.sizes, SMALL_ROWS_PER_GROUP)
+    return within_limits(np.argsort(hashes, kind="stable"), rows.sizes, MOST_ROWS["text"])
 
 
 def _joined(

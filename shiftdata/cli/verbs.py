@@ -93,7 +93,7 @@ class Verbs(Verb, click.Group):
             try:
                 table = point.load()
                 if not isinstance(table, Table):
-                    raise TypeError(f"it is no Table, but a {type(table).__name__}")
+                    raise TypeError(f"it is not a Table, but a {type(table).__name__}")
                 tables.append(table)
             except Exception as error:  # anybody's package
                 click.echo(f"warning: the verbs of {point.value} are left out: {error}", err=True)
@@ -171,7 +171,7 @@ class Verbs(Verb, click.Group):
 
 def _entry_points(group: str) -> Iterable[EntryPoint]:
     """Return the installed ones, and in a checkout those that it declares, whenever it was installed."""
-    import tomllib  # noqa: TID251
+    import tomllib  # noqa: TID251  # of the checkout itself, which nobody else wrote
     from importlib.metadata import EntryPoint, entry_points
 
     points = {point.name: point for point in entry_points(group=group)}

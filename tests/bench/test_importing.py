@@ -79,7 +79,7 @@ def test_domainbeds_rules_pick_what_its_code_picks(sweep, tmp_path: Path, rule: 
         ((domain, (found,)),), seed = score.domains.items(), score.params["seed"]
         algorithm = score.selected.study.method.upper()
         assert found == pytest.approx(100 * expected(lines, algorithm, seed, "CLSV".index(domain), rule))
-        assert score.n == SIZES["in"]["CLSV".index(domain)]  # told from the accuracies alone
+        assert score.n == SIZES["in"]["CLSV".index(domain)]  # inferred from the accuracies alone
 
 
 def test_the_same_files_give_the_same_records_which_say_that_they_are_imported(sweep, tmp_path: Path, capsys):
@@ -234,4 +234,4 @@ def test_files_of_another_form_are_named(sweep, tmp_path: Path):
     line = (sweep[0] / "ERM000/results.jsonl").read_text()
     line = re.sub('"env0_in_acc": [^,]*', '"env0_in_acc": 0.0123456789', line)
     (tmp_path / "results.jsonl").write_text(line)
-    refused("domainbed", "is no share of the rows of the other accuracies")
+    refused("domainbed", "is not a share of the rows of the other accuracies")

@@ -18,7 +18,7 @@ from builders.make.check import check
 from builders.make.hide import hide
 from shiftdata.bench.leaderboard import leaderboard
 from shiftdata.cli.app import main as cli
-from shiftdata.data.format.hidden import read_labels
+from shiftdata.data.format.hidden import read_labels, write_labels
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.bench.submissions import CARD
@@ -111,7 +111,7 @@ def test_the_same_file_of_labels_makes_the_same_copy(owned, tiny, tmp_path):
 def test_splits_whose_sets_tell_of_labels_are_left_out(owned):
     assert owned[0].splits == [SPLIT]
     assert owned[0].left_out == {"gf_k2_mu10": "its sets would tell of hidden labels, or need them"}
-    assert owned[0].told == 0
+    assert owned[0].revealed == 0
 
 
 def test_the_owner_judges_predictions_as_the_task_with_labels_does(public, owned, tiny, tmp_path, capsys):
@@ -143,7 +143,7 @@ def test_the_owner_judges_predictions_as_the_task_with_labels_does(public, owned
     (refused,) = leaderboard(out, data=public.parent, labels=[tmp_path / "other.parquet"]).refused
     assert "not those that tiny/mini hides" in refused.reason
     assert cli(["leaderboard", str(out), "--labels", str(card)]) == 1
-    assert "no file of hidden labels" in capsys.readouterr().err
+    assert "not a file of hidden labels" in capsys.readouterr().err
 
 
 def test_a_task_trains_and_cannot_judge(public):
@@ -174,6 +174,10 @@ def test_what_cannot_be_hidden_is_refused(owned, tiny, tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine")
     assert builders([*words, str(tmp_path)]) == 1
     assert "has other files" in capsys.readouterr().err
+    write_labels(tmp_path / "labels.parquet", read_labels(owned[1]).rows, bytes(32), "birds")
+    assert builders([*words, str(tmp_path / "copy")]) == 1
+    assert "has the labels of birds: name another file" in capsys.readouterr().err
+    (tmp_path / "labels.parquet").unlink()
     assert builders(["hide", str(owned[0].folder), *words[2:], str(tmp_path / "again")]) == 1
     assert "not a whole dataset" in capsys.readouterr().err
 
@@ -204,7 +208,7 @@ def test_the_test_of_a_canonical_split_is_hidden_in_every_split_of_the_files(tmp
     truth = sd.task(own, "lodo_sand")
     labels = answered.label[task.rows("test")]
     assert sorted(labels) == sorted(truth.metadata.label[truth.rows("test")])
-    with pytest.raises(InputError, match="all is no canonical split"):
+    with pytest.raises(InputError, match="all is not a canonical split"):
         hide(own, tmp_path / "other", tmp_path / "labels.parquet", test="all")
 
 

@@ -50,7 +50,7 @@ def test_a_package_adds_verbs_and_replaces_none(packages, capsys):
     assert packages.find("info") is APP.table
     assert text.count("\n  info ") == 1
     reasons = [line.partition("TABLE are left out: ")[2] for line in sorted(warned.splitlines())]
-    assert reasons == ["No module named 'no_such_module'", "it is no Table, but a dict"]
+    assert reasons == ["No module named 'no_such_module'", "it is not a Table, but a dict"]
 
 
 def test_a_mistyped_verb_is_answered_with_those_of_other_packages(packages, capsys):

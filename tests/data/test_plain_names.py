@@ -62,7 +62,7 @@ def test_filters_cut_a_canonical_split_whatever_it_is_made_of(tiny, tmp_path_fac
     for folder, name, of, condition in (
         (tiny, "gf_k2_mu10", "train", ("style", "==", "cyan")),  # filters
         (domain, "lodo_sand", "train", ("domain", "!=", "night")),  # files
-        (domain, "domainbed_night", "test", ("label", "==", "ring")),  # filters that are no config
+        (domain, "domainbed_night", "test", ("label", "==", "ring")),  # filters that are not configs
         (domain, "uda_night_paper_s1", "target_test", ("label", "==", "ring")),  # keys
         (table, "ls_alpha1_north_south_replacement", "target_train", ("smoker", "==", "quit")),  # drawn twice
     ):

@@ -24,7 +24,7 @@ from shiftdata.untrusted.archives import open_zip
 from shiftdata.untrusted.limits import check, most
 
 Parsed = TypeVar("Parsed")
-#: The largest number of rows that is told from an accuracy.
+#: The largest number of rows that is inferred from an accuracy.
 MOST_ROWS = 10**6
 
 
@@ -100,7 +100,7 @@ def rows_of(accuracies: Iterable[float], of: object) -> int:
         share = Fraction(accuracy).limit_denominator(MOST_ROWS)
         rows = math.lcm(rows, share.denominator)
         if abs(share - Fraction(accuracy)) > 1e-15 or rows > MOST_ROWS or not 0 <= share <= 1:
-            raise InputError(f"{of}: {accuracy} is no share of the rows of the other accuracies there")
+            raise InputError(f"{of}: {accuracy} is not a share of the rows of the other accuracies there")
     return rows
 
 

@@ -42,7 +42,7 @@ from shiftdata.data.format.paths import (
 )
 from shiftdata.data.format.records import CanonicalSplit, FileRecord
 from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
-from shiftdata.data.format.writer import BYTES_PER_GROUP, ROWS_PER_GROUP, Ordered, write_keys, write_splits
+from shiftdata.data.format.writer import MOST_ROWS, Ordered, row_groups_in_order, write_keys, write_splits
 from shiftdata.data.format.written import finished, write_renderings
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
@@ -53,8 +53,6 @@ TEMPLATE = Path(__file__).with_name("part_card.md")
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
 IMAGES = ".images"
-#: The most rows of a row group, as in a build.
-MOST_ROWS = {"image": ROWS_PER_GROUP, "text": 5000, "table": 5000}
 
 
 @dataclass
@@ -263,19 +261,6 @@ def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) 
     digest = hashlib.sha256(written).hexdigest()
     record: Mapping[str, Any] = asdict(selection.record(digest, manifest)) if selection else {}
     return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
-
-
-def row_groups_in_order(rows: pa.Table, shard: IntArray, most: int) -> list[IntArray]:
-    """Cut rows of metadata into row groups in their order, which is that of the whole: by shard and group."""
-    ends = np.cumsum(rows["length"].to_numpy().astype(np.int64))
-    groups, start, before = [], 0, 0
-    while start < len(ends):
-        fits = int(np.searchsorted(ends, before + BYTES_PER_GROUP, side="right"))
-        same = int(np.searchsorted(shard, shard[start], side="right"))
-        stop = min(max(fits, start + 1), start + most, same)
-        groups.append(np.arange(start, stop))
-        start, before = stop, int(ends[stop - 1])
-    return groups
 
 
 def part_card(manifest: Manifest, words: str) -> str:

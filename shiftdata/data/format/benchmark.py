@@ -7,7 +7,7 @@ from shiftdata.data.format.manifest import Manifest
 
 #: The Hub takes an `eval.yaml` only if its list has this: `EVALUATION_FRAMEWORKS` in huggingface.js.
 FRAMEWORK = "shiftdata"
-#: `<name>.leaderboard.json` lies next to a dataset's folder: it is no file of the dataset.
+#: `<name>.leaderboard.json` lies next to a dataset's folder: it is not a file of the dataset.
 LEADERBOARD = ".leaderboard.json"
 
 

@@ -57,8 +57,8 @@ def write_labels(path: Path, rows: pa.Table, salt: bytes, dataset: str) -> None:
     """Write the owner's file, whole or not at all, for nobody else to read."""
     about = json.dumps({"dataset": dataset, "salt": salt.hex()})
     with whole_file(path) as temporary:
+        temporary.touch(mode=0o600)  # before anything is in it
         pq.write_table(rows.replace_schema_metadata({KEY: about}), temporary, compression="zstd")
-        temporary.chmod(0o600)
 
 
 def read_labels(path: Path) -> Answers:
@@ -70,4 +70,4 @@ def read_labels(path: Path) -> Answers:
             rows = file.read(file.schema.names, most_rows=MOST_ROWS).replace_schema_metadata(None)
             return Answers(str(about["dataset"]), bytes.fromhex(about["salt"]), rows)
     except (KeyError, TypeError, ValueError, OSError, IntegrityError) as error:
-        raise InputError(f"{path} is no file of hidden labels ({error}): {hint}") from error
+        raise InputError(f"{path} is not a file of hidden labels ({error}): {hint}") from error

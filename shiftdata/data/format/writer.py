@@ -44,6 +44,8 @@ from shiftdata.untrusted.texts import read_json
 #: A row group is a stretch of one group, so that a filter skips the others: at most this much of it ...
 ROWS_PER_GROUP = 40
 BYTES_PER_GROUP = 1 << 20
+#: The most rows of a row group: texts and features are small.
+MOST_ROWS = {"image": ROWS_PER_GROUP, "text": 5000, "table": 5000}
 #: ... and shorter stretches than this share one.
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
@@ -173,6 +175,19 @@ def within_limits(rows: IntArray, sizes: IntArray, most_rows: int) -> list[IntAr
         if count >= len(rows) or max(sizes[piece].sum() for piece in pieces) <= BYTES_PER_GROUP:
             return pieces
         count += 1
+
+
+def row_groups_in_order(rows: pa.Table, shard: IntArray, most: int) -> list[IntArray]:
+    """Cut rows of metadata into row groups in their order, which is that of the whole: by shard and group."""
+    ends = np.cumsum(rows["length"].to_numpy().astype(np.int64))
+    groups, start, before = [], 0, 0
+    while start < len(ends):
+        fits = int(np.searchsorted(ends, before + BYTES_PER_GROUP, side="right"))
+        same = int(np.searchsorted(shard, shard[start], side="right"))
+        stop = min(max(fits, start + 1), start + most, same)
+        groups.append(np.arange(start, stop))
+        start, before = stop, int(ends[stop - 1])
+    return groups
 
 
 def cut_into_shards(sizes: IntArray) -> IntArray:
