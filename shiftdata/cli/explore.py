@@ -23,13 +23,13 @@ if TYPE_CHECKING:
       shiftdata explore sma_glyphs_k8                              the default base, in a browser
       shiftdata explore sma_glyphs_k8 --base content
       shiftdata explore sma_glyphs_k8 gf_k8_mu10 --predictions runs/erm --predictions rwg=runs/rwg
-      shiftdata explore sma_glyphs_k8 --out space                  the same as files, for a Space or any web server
+      shiftdata explore sma_glyphs_k8 --out space                  files, for a Space or any web server
       shiftdata explore sma_glyphs_k8 --keep                       features/ becomes a part of the dataset
 
-    Each row is a point on a map of its features, by which neighbours are found; label, nuisance, split, severity,
-    licence, group, origin and predictions are columns to filter by. A selection becomes Python or a file of keys.
-    Features are computed once and kept in the user's cache folder. The server can be reached from this machine
-    alone; from another one: ssh -L 8050:localhost:8050 MACHINE.
+    Each row is a point on a map of its features, by which neighbours are found. Label, nuisance, split,
+    severity, licence, group, origin and predictions are columns to filter by. A selection becomes Python or
+    a file of keys. Features are computed once and kept in the user's cache folder. Only this machine can
+    reach the server; from another one: ssh -L 8050:localhost:8050 MACHINE.
     Needs: pip install 'shiftdata[explore]' && pip install --no-deps 'embedding-atlas==0.26.*'
     """,
     interrupted=GOES_ON,
@@ -102,9 +102,11 @@ def _runs(metadata: Metadata, protocol: tuple[str, ...], place: str, name: str |
     from shiftdata.evaluation.protocols import task
     from shiftdata.serve.explore.rows import Predicted
 
+    assert metadata.dataset is not None
     made = task(metadata.dataset, protocol_of(protocol) if protocol else None, base=metadata.base)
-    chosen = name or made.set_of("test")
-    return [Predicted(run, made, chosen, given) for run, given in predictions_of(place, made, chosen).items()]
+    chosen, words = name or made.set_of("test"), " ".join(protocol) or "the base"
+    found = predictions_of(place, made, chosen)
+    return [Predicted(run, words, made, chosen, given) for run, given in found.items()]
 
 
 def _map(metadata: Metadata, model: str, quiet: bool) -> Any:

@@ -25,12 +25,13 @@ from shiftdata.serve.explore import atlas
 from shiftdata.serve.explore.selection import FILTERED, NoFilterError, code, filters_of
 from shiftdata.serve.explore.view import view_of
 from shiftdata.serve.pages.rows import Rows
+from shiftdata.untrusted.texts import read_json
 
 LOG = logger(__name__)
 TABLE = "dataset"
 HOSTS = ("localhost", "127.0.0.1")
 KINDS = {".css": "text/css", ".js": "text/javascript"}
-#: The component sets styles on elements, and runs its clustering as WebAssembly in a worker of its own script.
+#: The component sets styles on elements, and clusters by WebAssembly in a worker of its own script.
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval' blob:; worker-src 'self' blob: data:; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; connect-src 'self' data:; "
@@ -62,10 +63,10 @@ class Exploration:
     def query(self, sql: str, kind: str) -> bytes | list[dict[str, Any]]:
         """Answer a query of the view: `arrow` as an Arrow stream, `json` as records, `exec` without rows."""
         with self.database.cursor() as cursor:
-            answer = cursor.execute(sql)
             if kind == "exec":
+                cursor.execute(sql)
                 return []
-            reader = answer.to_arrow_reader()
+            reader = cursor.sql(sql).to_arrow_reader()
             if kind == "json":
                 records: list[dict[str, Any]] = reader.read_all().to_pylist()
                 return records
@@ -102,7 +103,7 @@ class Exploration:
                 "SELECT json_serialize_sql(?)", [f"SELECT 1 FROM {TABLE}{condition}"]
             ).fetchone()
         try:
-            return filters_of(json.loads(tree[0]), columns)
+            return filters_of(read_json(tree[0]), columns)
         except (NoFilterError, KeyError, IndexError, TypeError):  # another release may write trees otherwise
             return None
 
@@ -142,7 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
         exploration = self.server.exploration
         rows, folder, _, name = exploration.rows, *path.removeprefix("/").rpartition("/")
         if path == "/":
-            known = {"manifest": rows.dataset.manifest, "base": rows.base, "rows": len(exploration.table)}
+            known: dict[str, Any] = {
+                "manifest": rows.dataset.manifest,
+                "base": rows.base,
+                "rows": len(exploration.table),
+            }
             return render("explore.html", root="", policy=POLICY, **known), "text/html; charset=utf-8"
         if path == "/view.json":
             points = query == "points=1"
@@ -167,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not 0 < length <= MOST_QUERY:
             self.close_connection = True
             raise InputError(f"a query has 1 to {MOST_QUERY:,} bytes")
-        asked, exploration = json.loads(self.rfile.read(length)), self.server.exploration
+        asked, exploration = read_json(self.rfile.read(length)), self.server.exploration
         predicate = str(asked.get("predicate") or "")
         if self.path == "/query":
             answer = exploration.query(str(asked["sql"]), str(asked["type"]))
@@ -206,5 +211,5 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):
             self.wfile.write(data)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name of the base class
         LOG.debug(format, *args)

@@ -1,4 +1,4 @@
-"""The files of the installed package `embedding-atlas`; its Python code, and what that needs, is never imported."""
+"""The files of the installed package `embedding-atlas`, whose Python code is never imported."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ INSTALL = f"pip install 'shiftdata[explore]' && pip install --no-deps 'embedding
 
 
 def component() -> Path:
-    """Return the script with the whole view as a component, which asks its page for the answer to each query."""
+    """Return the script of the view as a component, which asks its page for the answer to each query."""
     return _folder("widget_static/anywidget") / "index.js"
 
 
 def application() -> Path:
-    """Return the folder of the view as an application that needs no server: DuckDB runs in the browser."""
+    """Return the folder of the view as an application without a server: DuckDB runs in the browser."""
     return _folder("static")
 
 
@@ -30,7 +30,8 @@ def _folder(name: str) -> Path:
         raise MissingExtraError(f"`shiftdata explore` needs embedding-atlas {VERSION}: {INSTALL}") from None
     if not installed.version.startswith(f"{VERSION}."):
         raise MissingExtraError(
-            f"`shiftdata explore` is made for embedding-atlas {VERSION}, and {installed.version} is here: {INSTALL}"
+            f"`shiftdata explore` is made for embedding-atlas {VERSION}, and {installed.version} is here: "
+            f"{INSTALL}"
         )
     folder = Path(str(installed.locate_file("embedding_atlas"))) / name
     if not folder.is_dir():

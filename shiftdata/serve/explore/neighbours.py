@@ -1,7 +1,7 @@
 """A map of the rows of a base: frozen features, a place in the plane for each row, and its neighbours.
 
-It is computed once and kept in the user's cache folder, or with the dataset as `features/<base>.parquet`, which
-the manifest then lists.
+It is computed once and kept in the user's cache folder, or with the dataset as `features/<base>.parquet`,
+which the manifest then lists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.written import file_records
@@ -27,24 +27,23 @@ from shiftdata.extras import require
 from shiftdata.files import cache_folder, whole_file, write_text
 from shiftdata.stable import content_hash
 from shiftdata.untrusted.parquet import read_parquet
+from shiftdata.untrusted.texts import read_json
 
-#: Numbers of each row that are kept: the principal components of its features, whitened by nothing.
+#: Principal components of a row's features that are kept.
 COMPONENTS = 64
 #: Nearest rows of each row.
 NEIGHBOURS = 15
-#: Rows that UMAP places; of more, a part by stable order, and the others lie among their neighbours of it.
+#: Rows that UMAP places; the others of a larger base lie among their neighbours of these.
 FITTED = 50_000
 #: Rows whose distances to others are in memory at once.
 BLOCK = 1024
 #: Raised where other code gives another map.
 VERSION = 1
 
-Told = Callable[[str, int, int], object]
-
 
 @dataclass(frozen=True, eq=False)
 class RowMap:
-    """For each row of a base: features, x and y, and its neighbours (rows, the nearest first) with distances."""
+    """For each row of a base: features, x and y, its neighbours (the nearest first) and their distances."""
 
     features: NDArray[np.float16]
     xy: NDArray[np.float32]
@@ -63,11 +62,11 @@ def row_map(
     on_rows: Callable[[int], object] = int,
     on_step: Callable[[str], object] = str,
 ) -> RowMap:
-    """Return the map of a base: that of the dataset or of the cache, else one that is computed and kept there.
+    """Return the map of a base: that of the dataset or of the cache, else one computed now and kept there.
 
-    `model` names a trained model, as `shiftdata predict` lists them; empty, pictures are read by
-    EfficientNet-Lite0, texts are counts of n-grams, and tables their columns. `on_rows` gets the number of rows
-    that were encoded since its last call, `on_step` a line on each step that follows.
+    `model` names a trained model, as `shiftdata predict` lists them. By default pictures are read by
+    EfficientNet-Lite0, texts are counts of n-grams, and tables their columns. `on_rows` gets the number of
+    rows that were encoded since its last call, `on_step` a line on each step that follows.
     """
     if (published := published_map(metadata)) is not None and model in ("", published.about["model"]):
         return published
@@ -285,7 +284,7 @@ def _lists(array: NDArray[Any]) -> pa.Array:
 def _read(source: Any, metadata: Metadata) -> RowMap | None:
     """Read a map; None where it is not one of these rows."""
     table = read_parquet(source)
-    about = json.loads((table.schema.metadata or {}).get(b"about", b"{}"))
+    about = read_json((table.schema.metadata or {}).get(b"about", b"{}"))
     dataset = metadata.dataset
     assert dataset is not None
     if (

@@ -30,9 +30,10 @@ MOST_FEATURES = 200
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of a run for one set of a task, under the run's name."""
+    """Predictions of a run for one set of a task, under the run's name; `words` name the task."""
 
     name: str
+    words: str
     task: Task
     set: str
     given: Any
@@ -41,7 +42,7 @@ class Predicted:
 def explored(
     metadata: Metadata, placed: RowMap | None, predicted: Sequence[Predicted] = (), *, neighbours: bool = True
 ) -> pa.Table:
-    """Return the rows of a base with names for numbers, their places on the map, and what runs predict for them.
+    """Return the rows of a base with names for numbers, their places on the map, and predictions.
 
     A run has the columns `<name>` (the predicted label) and `<name> is` ("right" or "wrong"), empty where the
     set that it predicts has no such row; a task has the column `set of <task>`.
@@ -108,9 +109,9 @@ def _examples(metadata: Metadata) -> dict[str, Any]:
 
 def _predictions(metadata: Metadata, run: Predicted, known: Mapping[str, Any]) -> dict[str, Any]:
     if run.task.metadata.base != metadata.base or run.task.metadata.name != metadata.name:
+        of = f"{run.task.metadata.name}/{run.task.metadata.base}"
         raise InputError(
-            f"{run.name} predicts rows of {run.task.metadata.name}/{run.task.metadata.base}, and the map is of "
-            f"{metadata.name}/{metadata.base}: give --base {run.task.metadata.base}"
+            f"{run.name} predicts rows of {of}, and these are of {metadata.name}/{metadata.base}"
         )
     if run.name in known:
         raise InputError(f"{run.name} is a column already: give the run another name, as in NAME=PLACE")
@@ -123,7 +124,7 @@ def _predictions(metadata: Metadata, run: Predicted, known: Mapping[str, Any]) -
         run.name: named([*metadata.labels, "unknown"], codes),
         f"{run.name} is": named(["wrong", "right"], right),
     }
-    sets = f"set of {run.task.protocol}"
+    sets = f"set of {run.words}"
     if sets not in known:
         member, names = np.full(len(metadata), -1), list(run.task.sets)
         for number, name in enumerate(names):

@@ -33,7 +33,7 @@ class NoFilterError(Exception):
 
 
 def filters_of(tree: Mapping[str, Any], columns: Sequence[str]) -> list[Clause]:
-    """Return the clauses, all of which must hold, of a condition as DuckDB's `json_serialize_sql` gives it."""
+    """Return the clauses, all of which must hold, of a query as DuckDB's `json_serialize_sql` gives it."""
     where = tree["statements"][0]["node"]["where_clause"]
     return _conditions(where, columns) if where else []
 

@@ -34,9 +34,10 @@ datasets:
 - shift/{name}
 ---
 
-Every row of `{base}` of [shift/{name}](https://huggingface.co/datasets/shift/{name}) by label, {nuisance}, split and
-licence, on a map of features. Drawn by [Embedding Atlas](https://github.com/apple/embedding-atlas) {version} (MIT); made
-by `shiftdata explore {name} --out`. On another web server: `python -m http.server` in this folder.
+Every row of `{base}` of [shift/{name}](https://huggingface.co/datasets/shift/{name}) by label, {nuisance},
+split and licence, on a map of features. Drawn by
+[Embedding Atlas](https://github.com/apple/embedding-atlas) {version} (MIT); made by
+`shiftdata explore {name} --out`. On another web server: `python -m http.server` in this folder.
 """
 
 
@@ -50,8 +51,8 @@ def write_space(
 ) -> Path:
     """Write the application, the table and pictures of `most` rows into a folder; return its front page.
 
-    The pictures of every row fit neither a browser's memory nor a Space: those of `most` rows are taken evenly by
-    stable order. A dataset whose recipe publishes no examples has none here either.
+    Of more rows, pictures would fill a browser's memory: `most` rows have theirs, the same ones each time.
+    A dataset whose recipe publishes no examples has none here either.
     """
     assert metadata.dataset is not None
     manifest, rows = metadata.dataset.manifest, Rows.of(metadata.dataset, metadata.base)

@@ -27,8 +27,8 @@ def view_of(
 ) -> dict[str, Any]:
     """Return the properties of the component: columns by their meaning, and the charts that are open first.
 
-    `points` draws the map row by row, for which a browser needs WebGPU; `counts` draws how many rows lie where.
-    `pictures` have addresses; else the table has a column of them.
+    `points` draws the map row by row, for which a browser needs WebGPU; `counts` draws how many rows lie
+    where. `pictures` have addresses; else the table has a column of them.
     """
     names, nuisance = table.column_names, rows.metadata.nuisance_column
     runs = [
