@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata.serve.explore.app import Exploration, Server
-from shiftdata.serve.explore.rows import named
+from shiftdata.serve.explore.rows import X, Y, named
 from tests.browser import browser
 
 STYLES = [f"style {number:02d}" for number in range(20)]
@@ -46,8 +46,8 @@ def table_of(count: int) -> pa.Table:
             "origin": keys,
             "erm": named(LABELS, np.where(drawn.random(count) < 0.8, label, drawn.integers(0, 40, count))),
             "erm is": named(["wrong", "right"], (drawn.random(count) < 0.8).astype(int)),
-            "x": pa.array(xy[:, 0]),
-            "y": pa.array(xy[:, 1]),
+            X: pa.array(xy[:, 0]),
+            Y: pa.array(xy[:, 1]),
         }
     )
 

@@ -22,6 +22,8 @@ from shiftdata.serve.pages.rows import Rows
 
 #: The number of a row, by which pictures are asked for and neighbours are named.
 ROW = "row"
+#: A place on the map and the neighbours; the view shows no column that begins like this.
+X, Y, NEAR = "__x", "__y", "__neighbours"
 #: Texts of examples are cut to this many characters: a table is to be looked at.
 MOST_TEXT = 2000
 #: Columns of a table dataset that become columns of their own.
@@ -62,13 +64,14 @@ def explored(
     known = metadata.take([name for name in ("license", "origin") if name in metadata.names])
     columns |= {name: known[name].cast(pa.large_string()) for name in known.column_names}
     columns["quantile"] = pa.array(numbers["quantile"], from_pandas=True)
-    columns |= _examples(metadata)
+    for name, values in _examples(metadata).items():
+        columns[f"feature {name}" if name in columns else name] = values
     for run in predicted:
         columns |= _predictions(metadata, run, columns)
     if placed is not None:
-        columns |= {"x": pa.array(placed.xy[:, 0]), "y": pa.array(placed.xy[:, 1])}
+        columns |= {X: pa.array(placed.xy[:, 0]), Y: pa.array(placed.xy[:, 1])}
         if neighbours:
-            columns["__neighbours"] = _neighbours(placed)
+            columns[NEAR] = _neighbours(placed)
     return pa.table(columns)
 
 
@@ -104,7 +107,7 @@ def _examples(metadata: Metadata) -> dict[str, Any]:
         }
     records = rows.texts(np.arange(len(metadata)))
     names = list(dataset.manifest.roles.example)[:MOST_FEATURES]
-    return {f"{name}": pa.array([record[name] for record in records]) for name in names}
+    return {name: pa.array([record[name] for record in records]) for name in names}
 
 
 def _predictions(metadata: Metadata, run: Predicted, known: Mapping[str, Any]) -> dict[str, Any]:

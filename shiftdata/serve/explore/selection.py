@@ -117,7 +117,7 @@ def code(name: str, base: str, filters: Sequence[Clause] | None, keys: Callable[
     if len(listed) <= MOST_KEYS:
         return f'import shiftdata as sd\n\nkeys = {listed!r}\n{call}, filters=[("key", "in", keys)])\n'
     return (
-        "import shiftdata as sd\n\n"
+        "from pathlib import Path\n\nimport shiftdata as sd\n\n"
         '# the button "Keys" writes this file\n'
-        f'keys = open("keys.txt").read().split("\\n")\n{call}, filters=[("key", "in", keys)])\n'
+        f'keys = Path("keys.txt").read_text().split("\\n")\n{call}, filters=[("key", "in", keys)])\n'
     )

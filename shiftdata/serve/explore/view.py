@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from shiftdata.serve.explore.rows import ROW
+from shiftdata.serve.explore.rows import NEAR, ROW, X, Y
 from shiftdata.serve.pages.rows import Rows
 
 #: A picture on a card, with what is known of its row; names are strangers' texts.
@@ -37,12 +37,12 @@ def view_of(
         if name.endswith(" is") and name.removesuffix(" is") in names
     ]
     data: dict[str, Any] = {"table": "dataset", "id": ROW}
-    if "x" in names:
-        data["projection"] = {"x": "x", "y": "y"}
+    if X in names:
+        data["projection"] = {"x": X, "y": Y}
     if "text" in names:
         data["text"] = "text"
-    if "__neighbours" in names:
-        data["neighbors"] = "__neighbours"
+    if NEAR in names:
+        data["neighbors"] = NEAR
     charts = _charts(rows, table, runs, points=points, counts=counts, pictures=pictures)
     styles: dict[str, Any] = {name: {"display": "badge"} for name in names}
     if rows.has_pictures:
@@ -71,15 +71,15 @@ def _charts(
 ) -> dict[str, Any]:
     names, nuisance = table.column_names, rows.metadata.nuisance_column
     charts: dict[str, Any] = {}
-    if "x" in names and points:
-        data = {"x": "x", "y": "y", "category": f"{runs[0]} is" if runs else nuisance}
+    if X in names and points:
+        data = {"x": X, "y": Y, "category": f"{runs[0]} is" if runs else nuisance}
         data |= {"text": "text"} if "text" in names else {}
-        data |= {"neighbors": "__neighbours"} if "__neighbours" in names else {}
+        data |= {"neighbors": NEAR} if NEAR in names else {}
         charts["map"] = {"type": "embedding", "title": "Map of features", "data": data}
-    if "x" in names and counts:
+    if X in names and counts:
         charts["places"] = _places()
     for run in runs:
-        charts[f"right-{run}"] = _bars(f"{run} is", f"{run} is")
+        charts[f"right-{run}"] = _bars(f"{run}: right or wrong", f"{run} is")
         charts[f"groups-{run}"] = _accuracy(run, nuisance)
     for name in [
         nuisance,
@@ -95,7 +95,7 @@ def _charts(
     if not runs:
         charts["groups"] = _heat(f"rows by label and {nuisance}", nuisance, {"aggregate": "count"})
     charts["sql"] = {"type": "predicates", "title": "Conditions in SQL"}
-    shown = [name for name in names if name not in (ROW, "x", "y", "quantile") and not name.startswith("__")]
+    shown = [name for name in names if name not in (ROW, "quantile") and not name.startswith("__")]
     rowwise: dict[str, Any] = {"type": "instances", "title": "Rows", "columns": shown, "pageSize": 60}
     if rows.has_pictures and not pictures:
         rowwise |= {"viewMode": "cards", "columns": ["picture", *shown]}
@@ -137,7 +137,7 @@ def _accuracy(run: str, nuisance: str) -> dict[str, Any]:
 def _places() -> dict[str, Any]:
     """Return the map as counts of rows in squares, which any browser draws; a brush selects."""
     bins = {"bin": {"desiredCount": 60}}
-    encoding = {"x": {"field": "x", **bins}, "y": {"field": "y", **bins}, "color": {"aggregate": "count"}}
+    encoding = {"x": {"field": X, **bins}, "y": {"field": Y, **bins}, "color": {"aggregate": "count"}}
     return {
         "title": "Map of features: rows in each square",
         "layers": [{"mark": "rect", "filter": "$filter", "encoding": encoding}],
