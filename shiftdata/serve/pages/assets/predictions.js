@@ -46,7 +46,7 @@
         make("tbody", {}, ...sorted.slice(0, most).map((row) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: link({ ...row.to, page: null, example: null }), "data-group": by ? null : row.key, on: { click: (event) => follow(event, row.to) } }, row.name)),
           ...row.right.map((count, method) => {
             const points = Math.round(100 * gain(row)[method]);
-            return make("td", { class: shade(count / row.n) }, String(Math.round((100 * count) / row.n)), method === Number(baseline) ? null : make("small", {}, points > 0 ? `+${points}` : points < 0 ? `−${-points}` : "="));
+            return make("td", { class: shade(count / row.n) }, `${Math.round((100 * count) / row.n)} `, method === Number(baseline) ? null : make("small", {}, points > 0 ? `+${points}` : points < 0 ? `−${-points}` : "="));
           }), make("td", { class: "plain" }, number(row.n)))))));
       get("more").hidden = sorted.length <= most;
       if (!sorted.length) get("list").replaceChildren(make("p", {}, "No name contains this."));
@@ -66,6 +66,7 @@
   async function showGroup() {
     const { group = page.first, filter = "any", page: at = 0 } = state();
     if (!changed("group", group, filter, at)) return;
+    get("gallery").ariaBusy = "true";
     const { patterns, ends, origins } = await load(`groups/${group}-0`);
     const total = patterns.reduce((sum, [, pictures]) => sum + pictures, 0);
     const [, , n, ...right] = page.groups.find(([label, nuisance]) => label * nuisances.length + nuisance === Number(group));
@@ -96,6 +97,7 @@
       return card({ group, key, taken, severity, times, split, more, wrong, picture: (side) => tile(`data/groups/${group}-${part}.webp`, within, page.columns, Math.min(page.part, total - part * page.part), side) });
     }));
     if (!mine.length) get("examples").append(make("li", {}, "No example of this group fits."));
+    get("gallery").ariaBusy = "false";
     say(`${groupName(group)}: ${places.length} examples, ${filters.get(filter)?.text}`);
   }
 
