@@ -64,12 +64,14 @@ def predictions_page(
     steps = sum(-(-len(places) // PART) for places in examples.values())
     step = begin(f"{compared.set}, {len(predictions)} methods", steps)
     write_assets(out)
-    shutil.rmtree(out / "data", ignore_errors=True)
-    for folder in ("groups", "whole"):
-        (out / "data" / folder).mkdir(parents=True)
+    for folder in ("data/groups", "data/whole"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+        (out / folder).mkdir(parents=True)
     parts = Parts(compared, out)
-    for group in compared.by_group:
-        for _ in parts.write(group, examples[group]):
+    places = [examples[group] for group in compared.by_group]
+    keys = iter(task.metadata.keys(compared.rows[np.concatenate(places)]))  # in one pass over the files
+    for group, mine in zip(compared.by_group, places, strict=True):
+        for _ in parts.write(group, mine, keys):
             step()
     confusions = {"rows": compared.confusions(MOST_CONFUSIONS), "most": MOST_CONFUSIONS}
     write_text(out / "data/confusions.js", data_script("confusions", confusions))
@@ -108,9 +110,8 @@ class Parts:
         self.dataset = {} if dataset is None else {"dataset": dataset.manifest.name, "base": metadata.base}
         self.has_pictures = self.rows is not None and self.rows.has_pictures
         self.rows_of = self.compared.patterns()
-        self.ends = {method: self.compared.groups(method) for method in self.compared.predicted}
 
-    def write(self, group: int, places: IntArray) -> Iterator[None]:
+    def write(self, group: int, places: IntArray, keys: Iterator[Any]) -> Iterator[None]:
         """Write the examples of a group, and yield after each part."""
         for part, start in enumerate(range(0, len(places), PART)):
             name, mine = f"data/groups/{group}-{part}", places[start : start + PART]
@@ -119,7 +120,8 @@ class Parts:
             if self.rows is not None and self.has_pictures:
                 pictures = self.rows.examples(self.compared.rows[mine])
                 (self.out / f"{name}.webp").write_bytes(sprite(pictures, SIDE, COLUMNS))
-            data["examples"] = self._examples(f"{group}-{start}", mine, pictures)
+            columns = ([next(keys).as_py() for _ in mine], *self._columns(f"{group}-{start}", mine, pictures))
+            data["examples"] = [list(example) for example in zip(*columns, strict=True)]
             script = data_script(name.removeprefix("data/"), data)
             (self.out / f"{name}.js").write_text(script, encoding="utf-8")
             yield
@@ -131,27 +133,24 @@ class Parts:
             "patterns": [
                 [which, count, self.rows_of[group][which]] for which, count in Counter(wrong).items()
             ],
-            "origins": self.ends[self.compared.first][group][4],
-            "ends": [of[group][2:4] for of in self.ends.values()],
+            "origins": self.compared.by_group[group][self.compared.first][4],
+            "ends": [of[2:4] for of in self.compared.by_group[group].values()],
         }
 
-    def _examples(self, name: str, places: IntArray, pictures: Sequence[bytes]) -> list[list[Any]]:
-        """Return each example: key, predictions, severity, times drawn, split, its text or whole picture."""
-        compared = self.compared
-        metadata, at = compared.task.metadata, compared.rows[places]
+    def _columns(self, name: str, places: IntArray, pictures: Sequence[bytes]) -> tuple[list[Any], ...]:
+        """Return of each example: predictions, severity, times drawn, split, its text or whole picture."""
+        compared, at = self.compared, self.compared.rows[places]
         first = np.searchsorted(compared.rows, at)
         more: list[Any] = [self._whole(f"{name}-{place}", data) for place, data in enumerate(pictures)]
         if self.rows is not None and not self.has_pictures and self.rows.dataset.manifest.pixels_included:
             more = [_shown(text) for text in self.rows.texts(at)]
-        columns = (
-            metadata.keys(at).to_pylist(),
+        return (
             np.stack([labels[places] for labels in compared.predicted.values()], axis=1).tolist(),
             plain(compared.severity[places]),
             (np.searchsorted(compared.rows, at, "right") - first).tolist(),
-            [list(SPLITS)[split] for split in metadata.columns["split"][at]],
+            [list(SPLITS)[split] for split in compared.task.metadata.columns["split"][at]],
             more or [None] * len(at),
         )
-        return [list(example) for example in zip(*columns, strict=True)]
 
     def _whole(self, name: str, data: bytes) -> str | None:
         """Copy a picture as far as the limits go, and return its file."""
