@@ -59,7 +59,7 @@
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     remember({ page: null, example: null, ...changes }, { push: true });
-    show().then(() => { if (get("gallery").getBoundingClientRect().top > innerHeight * 0.8) get("gallery").scrollIntoView(); });
+    show();
   }
 
   /** The examples of a group that fit the filter: a page of them, of which only their parts are loaded. */
@@ -73,12 +73,13 @@
     const places = [];
     let first = 0;
     for (const [wrong, pictures] of patterns) {
-      if (filters.get(filter)?.fits(wrong)) for (let place = first; place < first + pictures; place++) places.push(place);
+      if (filters.get(filter)?.fits(wrong)) for (let place = first; place < first + pictures; place++) places.push([place, wrong]);
       first += pictures;
     }
     const mine = places.slice(at * page.part, (Number(at) + 1) * page.part);
-    const parts = new Map(await Promise.all([...new Set(mine.map((place) => Math.floor(place / page.part)))].map(async (part) => [part, await load(`groups/${group}-${part}`)])));
+    const parts = new Map(await Promise.all([...new Set(mine.map(([place]) => Math.floor(place / page.part)))].map(async (part) => [part, await load(`groups/${group}-${part}`)])));
     if (drawn.group !== JSON.stringify([group, filter, at])) return;
+    const again = get("group").textContent !== "";
     get("group").textContent = groupName(group);
     get("group-about").replaceChildren(`${number(n)} rows${origins < n ? ` of ${number(origins)} origins` : ""}. Right, with 95 % interval: `,
       methods.map((name, method) => `${name} ${percent(right[method] / n)} (${ends[method].map((end) => Math.round(100 * end)).join(" to ")})`).join(", "));
@@ -90,14 +91,15 @@
     choice.page.replaceChildren(...Array.from({ length: pages }, (_, one) => make("option", { value: one || "" }, `${one + 1} of ${number(pages)}`)));
     choice.page.value = Number(at) || "";
     choice.page.parentElement.hidden = pages < 2;
-    get("examples").replaceChildren(...mine.map((place) => {
+    get("examples").replaceChildren(...mine.map(([place, wrong]) => {
       const [part, within] = [Math.floor(place / page.part), place % page.part];
       const [key, taken, severity, times, split, more] = parts.get(part).examples[within];
-      const wrong = patterns.find(([, pictures], pattern) => place < patterns.slice(0, pattern + 1).reduce((sum, [, count]) => sum + count, 0))[0];
-      return card({ group, key, taken, severity, times, split, more, wrong, picture: (side) => tile(`data/groups/${group}-${part}.webp`, within, page.columns, Math.min(page.part, total - part * page.part), side) });
+      const picture = (side) => tile(`data/groups/${group}-${part}.webp`, within, page.columns, Math.min(page.part, total - part * page.part), side);
+      return card({ group, wrong, key, taken, severity, times, split, more, picture });
     }));
     if (!mine.length) get("examples").append(make("li", {}, "No example of this group fits."));
     get("gallery").ariaBusy = "false";
+    if (again && get("gallery").getBoundingClientRect().top > 0.8 * innerHeight) get("gallery").scrollIntoView();
     say(`${groupName(group)}: ${places.length} examples, ${filters.get(filter)?.text}`);
   }
 
