@@ -202,9 +202,10 @@ class Comparison:
             if method != self.leader:
                 points, p = self.behind(method)
                 (ahead if p < LEVEL else open_).append(f"{method} ({points:.1f} points, {p_value(p)})")
-        clauses = [f"{self.leader} is ahead of {listed(ahead)}"] if ahead else []
-        clauses += [f"no difference is shown between {self.leader} and {listed(open_)}"] if open_ else []
-        return f"By a paired test on the same rows, {'; '.join(clauses)}." if clauses else ""
+        clauses = [f"it is ahead of {listed(ahead)}"] if ahead else []
+        clauses += [f"no difference is shown to {listed(open_)}"] if open_ else []
+        test = f"By a paired test on the same rows, {'; '.join(clauses)}."
+        return f"{self.leader} has the most rows right. {test}" if clauses else ""
 
     def worst(self) -> list[dict[str, Any]]:
         """Return each method's accuracy and its worst group: of several the one with the most rows."""
