@@ -1,4 +1,4 @@
-"""Pictures of the pages for docs/gallery.md, by a real browser, of the demo's dataset and three methods on it.
+"""Pictures of the pages for docs/gallery.md, by a real browser, of the demo's dataset and three methods.
 
     make demo; python scripts/regenerate_page_pictures.py
 

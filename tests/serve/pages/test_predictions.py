@@ -250,6 +250,7 @@ def test_links_and_the_keyboard_open_and_restore_a_view(page, pages):
     assert page.wrong == []
 
 
+@pytest.mark.slow
 def test_an_example_says_all_that_is_known_and_its_code_loads_it(page, pages, built, monkeypatch):
     page.goto(pages[0].as_uri())
     page.click("#examples a")
@@ -274,6 +275,7 @@ def test_an_example_says_all_that_is_known_and_its_code_loads_it(page, pages, bu
     assert page.wrong == []
 
 
+@pytest.mark.slow
 def test_examples_lead_to_the_page_of_their_dataset(page, mirror, built, tmp_path):
     """The page is served by any web server, the dataset's by the mirror."""
     task = task_of(built, "tiny", "")
@@ -311,6 +313,7 @@ def test_without_whole_pictures_the_small_copy_is_shown(page, built, tmp_path, m
     assert page.wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("dark", [False, True])
 def test_everybody_can_use_it(page, pages, dark, width):

@@ -95,6 +95,7 @@ RIGHT: dict[str, Callable[[list[bool]], bool]] = {
 }
 
 
+@pytest.mark.slow
 def test_a_filter_shows_the_examples_that_its_name_says(page, task, tmp_path):
     given = {name: random_predictions(task, at, 0.5) for at, name in enumerate(("a", "b", "c"))}
     page.goto(write_page(task, given, tmp_path / "page").as_uri())
@@ -119,6 +120,7 @@ def test_a_filter_shows_the_examples_that_its_name_says(page, task, tmp_path):
     assert page.wrong == []
 
 
+@pytest.mark.slow
 def test_an_example_that_was_drawn_twice_counts_twice(page, built, tmp_path):
     task = task_of(built, "tiny", "label-shift alpha=0.1 seed=1 replacement=true")
     compared = Comparison.of(task, {"erm": random_predictions(task, 1, 0.1)})
