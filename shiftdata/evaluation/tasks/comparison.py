@@ -203,7 +203,7 @@ class Comparison:
                 points, p = self.behind(method)
                 (ahead if p < LEVEL else open_).append(f"{method} ({points:.1f} points, {p_value(p)})")
         clauses = [f"it is ahead of {listed(ahead)}"] if ahead else []
-        clauses += [f"no difference is shown to {listed(open_)}"] if open_ else []
+        clauses += [f"no difference is shown from {listed(open_)}"] if open_ else []
         test = f"By a paired test on the same rows, {'; '.join(clauses)}."
         return f"{self.leader} has the most rows right. {test}" if clauses else ""
 

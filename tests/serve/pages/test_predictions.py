@@ -160,7 +160,7 @@ def test_the_verdict_is_that_of_a_paired_test_on_the_same_rows(built):
         "best has the most rows right. By a paired test on the same rows, it is ahead of"
     )
     assert re.search(
-        r"ahead of weak \(\d+\.\d points, p\s<\s0\.\d+\); no difference is shown to close \(", verdict
+        r"ahead of weak \(\d+\.\d points, p\s<\s0\.\d+\); no difference is shown from close \(", verdict
     )
     assert Comparison.of(task, {"best": truth(task)}).verdict() == ""
 
