@@ -13,6 +13,7 @@ _MODULES = {
     "build": "mlcroissant onnxruntime packaging resvg_py",
     "cluster": "ray",
     "diffusers": "diffusers transformers",
+    "explore": "duckdb umap",
     "fast": "simplejpeg",
     "gallery": "jinja2 markdown_it",
     "http": "aiohttp",

@@ -17,6 +17,7 @@ APP = Verbs(
                 "fetch": "Download a dataset, or a part of it; every byte is checked.",
                 "verify": "Check a dataset against its manifest, wherever it is.",
                 "export": "Write a dataset as tars, or as folders that old code reads.",
+                "explore": "Look at rows: a map, filters, neighbours, predictions; select some.",
                 "gallery": "Make pages to look at datasets, groups, tasks and results.",
             },
             "Train and evaluate": {

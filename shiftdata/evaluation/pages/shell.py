@@ -33,7 +33,9 @@ POLICY = (
 )
 
 
-def render(template: str, *, root: str, index: str = "index.html", **context: Any) -> str:
+def render(
+    template: str, *, root: str, index: str = "index.html", policy: str = POLICY, **context: Any
+) -> str:
     """Render a page from its template; `root` begins the links from it to the front page's folder.
 
     `index` is the front page's name there: a server has none.
@@ -43,7 +45,7 @@ def render(template: str, *, root: str, index: str = "index.html", **context: An
         return f"{root}assets/{name}?{asset_hash(name)}"
 
     page = environment().get_template(template)
-    return page.render(root=root, index=index, asset=asset, policy=POLICY, **context)
+    return page.render(root=root, index=index, asset=asset, policy=policy, **context)
 
 
 def render_alone(template: str, **context: Any) -> str:
