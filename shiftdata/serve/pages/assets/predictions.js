@@ -121,7 +121,7 @@
   /** An example enlarged, with all that is known of it. */
   function open(row) {
     const copy = (text) => make("button", { type: "button", class: "copy", "data-copy": text, "aria-label": `copy ${text.slice(0, 60)}` }, "copy");
-    const code = `import shiftdata as sd\n\nds = sd.load_dataset(\n    "${page.dataset}", "${page.base}", split="${row.split}", streaming=True,\n    filters=[("key", "==", "${row.key}")],\n)\nexample = next(iter(ds))`;
+    const code = `import shiftdata as sd\n\nds = sd.load_dataset(\n    "${page.dataset}", "${page.base}", split="${row.split}",\n    streaming=True, filters=[("key", "==", "${row.key}")],\n)\nexample = next(iter(ds))`;
     const known = [["label", labelName(Math.floor(row.group / nuisances.length))], [page.nuisance, nuisances[row.group % nuisances.length]], ["severity", page.steps.length ? row.severity : null], ["drawn", row.times > 1 ? `${row.times} times` : null], ["key", make("span", {}, make("span", { class: "mono" }, row.key), " ", copy(row.key))],
       ...said(row).map(([name, kind, mark, label]) => [name, make("span", { class: kind }, mark === "✓" ? "✓ right" : `✗ ${label}`)])];
     get("example-title").textContent = groupName(row.group);
