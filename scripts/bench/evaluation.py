@@ -73,6 +73,10 @@ STEPS = {
     "evaluate by keys": (f"{TRUTH}; true = dict(zip(task.keys('test'), true.tolist()))",
                          "task.evaluate(true)"),
     "by style": (f"{TRUTH}; result = task.evaluate(true)", "result.by('style'), result.by('label', 'style')"),
+    "page of 8 methods": (f"{TRUTH}; draw = np.random.default_rng(0); given = {{str(method): np.where("
+                          "draw.random(len(true)) < 0.9, true, draw.integers(240, size=len(true))) "
+                          "for method in range(8)}",
+                          "predictions_page(task, given, Path(scratch).parent / 'page')"),
     "table of test": ("", "task.table('test')"),
     "keys of test": ("", "task.keys('test')"),
     "freeze": ("", "task.freeze(scratch)"),
@@ -81,11 +85,13 @@ STEPS = {
 CHILD = """
 import sys, time, warnings
 warnings.simplefilter("ignore")
-import pyarrow as pa, pyarrow.parquet as pq
+from pathlib import Path
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 import shiftdata as sd
 from shiftdata.evaluation.metrics import group_accuracy
 from shiftdata.evaluation.protocols import GroupFairness
 from shiftdata.evaluation.tasks.making import restrict
+from shiftdata.serve.pages.predictions_page import predictions_page
 WHERE = [[("label", "in", [3, 5]), ("quantile", "<", 0.3)], [("style", "==", 4), ("fold", ">=", 20)]]
 folder, before, timed, scratch = sys.argv[1:]
 exec(before)

@@ -59,8 +59,11 @@ if TYPE_CHECKING:
 @format_option("text", "markdown", "json")
 @click.option("--calibration", is_flag=True, help="ECE, Brier, risk and coverage, of saved scores.")
 @click.option("--picture", metavar="FILE", help="Draw the accuracies, by the names of --by.")
-@click.option("--page", type=Path, metavar="FOLDER", help="Write pages: worst groups, confusions.")
-@click.option("--also", multiple=True, metavar="[NAME=]FILE", help="Other methods for the pages.")
+@click.option(
+    "--page", type=Path, metavar="FOLDER", help="Write a page: every wrong example, by group and method."
+)
+@click.option("--also", multiple=True, metavar="[NAME=]FILE", help="Other methods for the page.")
+@click.option("--gallery", default="", metavar="URL", help="The dataset's page, to which examples lead.")
 @click.option("--dataset", metavar="NAME", help="The dataset of a frozen task. [default: as it says]")
 @task_options
 def command(
@@ -74,6 +77,7 @@ def command(
     picture: str | None,
     page: Path | None,
     also: tuple[str, ...],
+    gallery: str,
     **options: Any,
 ) -> None:
     """Evaluate predictions: the official metrics of a task's protocols, or the accuracy by names.
@@ -81,8 +85,8 @@ def command(
     Each figure comes with its number of rows. No picture of the dataset is read.
     """
     *of_task, place = words
-    if also and page is None:
-        raise InputError("--also compares on pages: give --page too, the folder for them")
+    if (also or gallery) and page is None:
+        raise InputError("--also and --gallery are for the page: give --page too, the folder for it")
     chosen = _task(of_task, **options)
     predictions = next(iter(predictions_of(place, chosen, name).values()))
     if outputs:
@@ -102,7 +106,7 @@ def command(
     if picture:
         result.picture(*columns).save(picture)
     if page is not None:
-        _write_pages(chosen, [place, *also], page, name, remap=remap)
+        _write_page(chosen, [place, *also], page, name, remap=remap, gallery=gallery)
 
 
 def _calibrated(task: Task, predictions: Any, name: str | None) -> Calibration:
@@ -113,14 +117,14 @@ def _calibrated(task: Task, predictions: Any, name: str | None) -> Calibration:
     return calibrated(task, predictions, name)
 
 
-def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *, remap: bool) -> None:
-    """Write pages on the predictions of some places, each method under its own name."""
+def _write_page(task: Task, places: list[str], page: Path, name: str | None, **options: Any) -> None:
+    """Write the page on the predictions of some places, each method under its own name."""
     from shiftdata.serve.pages.predictions_page import predictions_page
 
     given = [item for place in places for item in predictions_of(place, task, name).items()]
     if len(dict(given)) < len(given):
         raise InputError("two of the methods have one name: give NAME=FILE and --also NAME=FILE")
-    front = predictions_page(task, dict(given), page, name, remap=remap, begin=begin_bar())
+    front = predictions_page(task, dict(given), page, name, **options, begin=begin_bar())
     print(f"{front}: open it in a browser")
 
 

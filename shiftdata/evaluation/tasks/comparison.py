@@ -1,9 +1,9 @@
-"""Several methods on one set: their confusions, their groups, and how each two differ, example by example."""
+"""Several methods on one set: their groups and confusions, which rows each gets wrong, and who is ahead."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.differences import paired_test
+from shiftdata.evaluation.metrics.differences import holm, paired_test
 from shiftdata.evaluation.tasks.evaluation import Evaluation, true_labels
 from shiftdata.evaluation.tasks.predictions import predicted_rows
 from shiftdata.evaluation.tasks.task import Task
 
 #: Methods that are compared at once at most.
 MOST_METHODS = 8
+#: The level at which a difference between two methods is called one.
+LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +60,14 @@ class Comparison:
         return true_labels(self.task, self.rows)
 
     @cached_property
+    def nuisances(self) -> tuple[str, ...]:
+        """The names of nuisances; of untouched content a single one."""
+        return next(iter(self.results.values())).cells.names[self.task.metadata.nuisance_column]
+
+    @cached_property
     def nuisance(self) -> IntArray:
-        return self.task.metadata.nuisance[self.rows].astype(np.int64)
+        nuisance: IntArray = np.maximum(self.task.metadata.nuisance[self.rows].astype(np.int64), 0)
+        return nuisance
 
     @cached_property
     def severity(self) -> FloatArray:
@@ -67,38 +75,71 @@ class Comparison:
 
     @cached_property
     def group(self) -> IntArray:
-        return self.label * len(self.task.metadata.nuisances) + self.nuisance
+        return self.label * len(self.nuisances) + self.nuisance
+
+    def group_name(self, group: int) -> str:
+        label, nuisance = divmod(group, len(self.nuisances))
+        return f"{self.task.metadata.labels[label]} / {self.nuisances[nuisance]}"
 
     def right(self, method: str) -> NDArray[np.bool_]:
         mask: NDArray[np.bool_] = self.predicted[method] == self.true
         return mask
 
-    def confusions(self, method: str) -> list[list[int]]:
-        """Count how often each group is taken for each label: nuisance, label, taken for (-1: unknown), rows.
+    @cached_property
+    def wrong(self) -> IntArray:
+        """The methods that get each row wrong, as bits: 1 is the first method, 2 the second, 4 the third."""
+        wrong = np.zeros(len(self.rows), np.int64)
+        for at, method in enumerate(self.predicted):
+            wrong |= (~self.right(method)).astype(np.int64) << at
+        return wrong
 
-        What is right counts as its own label, also where it only has to be called unknown.
-        """
-        taken = np.where(self.right(method), self.label, self.predicted[method])
-        kinds, counts = np.unique(np.stack([self.nuisance, self.label, taken]), axis=1, return_counts=True)
-        return [*map(list, np.vstack([kinds, counts]).T.tolist())]
-
-    def groups(self, method: str) -> list[list[Any]]:
-        """Each group with rows: label, nuisance, rows, right ones, ends of Wilson's interval, origins."""
-        codes, of = self.results[method].cells.sums(["label", self.results[method].nuisance])
+    def groups(self, method: str) -> dict[int, list[Any]]:
+        """Return of each group with rows: rows, right ones, ends of Wilson's interval, origins."""
+        (labels, nuisances), of = self.results[method].cells.sums(["label", self.results[method].nuisance])
+        groups = (labels * len(self.nuisances) + nuisances).tolist()
         ends = [[round(end, 4) for end in interval] for interval in of.intervals()]
-        columns = [column.tolist() for column in (*codes, of.n, of.correct)]
-        rows = zip(*columns, ends, of.origins.tolist(), strict=True)
-        return [[*row, *interval, origins] for *row, interval, origins in rows if row[2]]
+        rows = zip(groups, of.n.tolist(), of.correct.tolist(), ends, of.origins.tolist(), strict=True)
+        return {group: [n, right, *interval, origins] for group, n, right, interval, origins in rows if n}
 
-    def along(self, method: str) -> dict[str, list[float | None]]:
-        """Return the accuracy of each nuisance at each severity; empty where there is one severity."""
-        result, names = self.results[method], self.task.metadata.nuisances
+    @cached_property
+    def by_group(self) -> dict[int, dict[str, list[Any]]]:
+        """The groups of every method, the one with the lowest accuracy of any method first."""
+        groups = {method: self.groups(method) for method in self.predicted}
+        every = {group: {method: of[group] for method, of in groups.items()} for group in groups[self.first]}
+        return dict(sorted(every.items(), key=lambda item: min(map(worst_first, item[1].values()))))
+
+    @property
+    def first(self) -> str:
+        return next(iter(self.predicted))
+
+    def confusions(self, most: int) -> list[list[int]]:
+        """Count what is taken for what: nuisance, label, taken for (-1: unknown), rows of each method.
+
+        The largest `most`, by the method with the most rows.
+        """
+        wide, kinds = len(self.task.metadata.labels) + 1, []
+        for method, predicted in self.predicted.items():
+            wrong = ~self.right(method)
+            kinds.append(self.group[wrong] * wide + predicted[wrong] + 1)
+        known, place = np.unique(np.concatenate(kinds), return_inverse=True)
+        parts = np.split(place, np.cumsum([len(mine) for mine in kinds])[:-1])
+        counts = np.stack([np.bincount(part, minlength=len(known)) for part in parts], axis=1)
+        largest = np.argsort(-counts.max(axis=1, initial=0), kind="stable")[:most]
+        groups, taken = np.divmod(known[largest], wide)
+        labels, nuisances = np.divmod(groups, len(self.nuisances))
+        return np.column_stack([nuisances, labels, taken - 1, counts[largest]]).tolist()  # type: ignore[no-any-return]
+
+    def along(self) -> dict[str, list[list[float | None]]]:
+        """Return the accuracy of each method at each severity, by nuisance; empty at a single one."""
         if len(self.steps) < 2:
             return {}
-        (nuisances, steps), of = result.cells.sums([result.nuisance, "severity"])
-        curves: dict[str, list[float | None]] = {names[at]: [None] * len(self.steps) for at in nuisances}
-        for nuisance, step, accuracy in zip(nuisances, steps, of.accuracy.tolist(), strict=True):
-            curves[names[nuisance]][step] = None if math.isnan(accuracy) else round(accuracy, 4)
+        curves: dict[str, list[list[float | None]]] = {}
+        for place, result in enumerate(self.results.values()):
+            (nuisances, steps), of = result.cells.sums([result.nuisance, "severity"])
+            for nuisance, step, accuracy in zip(nuisances, steps, of.accuracy.tolist(), strict=True):
+                empty: list[list[float | None]] = [[None] * len(self.steps) for _ in self.results]
+                curve = curves.setdefault(self.nuisances[nuisance], empty)
+                curve[place][step] = None if math.isnan(accuracy) else round(accuracy, 4)
         return curves
 
     @property
@@ -118,74 +159,119 @@ class Comparison:
             counts[name] = [*failed, int(np.isnan(mine).sum())]
         return counts
 
-    def pairs(self) -> Iterator[dict[str, Any]]:
-        """Compare every two methods: rows that both get right, only the first, only the second, none."""
+    @cached_property
+    def pairs(self) -> list[dict[str, Any]]:
+        """Every two methods: rows that both get right, only the first, only the second, none; a paired test.
+
+        `origins` are those on which they differ, None where each has a single row; `p` is after Holm's
+        correction for all pairs.
+        """
         origin = self.task.metadata.origin[self.rows].astype(np.int64)
-        groups, place = np.unique(self.group, return_inverse=True)
-        names = divmod(groups, len(self.task.metadata.nuisances))
+        several = bool(np.bincount(origin).max() > 1)
+        pairs: list[dict[str, Any]] = []
         for first, second in combinations(self.predicted, 2):
             gained = self.right(first).astype(np.int64) - self.right(second)
             outcome = 3 - 2 * self.right(first).astype(np.int64) - self.right(second)
-            by_group = np.bincount(place * 4 + outcome, minlength=4 * len(groups)).reshape(-1, 4)
             by_origin = np.bincount(origin, gained).astype(np.int64)
-            several = bool(np.bincount(origin).max() > 1)  # an origin with several rows
-            yield {
-                "first": first,
-                "second": second,
-                "counts": np.bincount(outcome, minlength=4).tolist(),
-                "p": paired_test(by_origin),
-                "origins": int(np.count_nonzero(by_origin)) if several else None,
-                "groups": np.column_stack([*names, by_group]).tolist(),
-            }
+            pairs.append(
+                {
+                    "first": first,
+                    "second": second,
+                    "counts": np.bincount(outcome, minlength=4).tolist(),
+                    "p": paired_test(by_origin),
+                    "origins": int(np.count_nonzero(by_origin)) if several else None,
+                }
+            )
+        adjusted = holm([pair["p"] for pair in pairs])
+        return [pair | {"p": p} for pair, p in zip(pairs, adjusted, strict=True)]
 
-    def shown(self, wrong: int, right: int, part: int) -> dict[int, list[IntArray]]:
-        """Return the places of each group's examples, in parts: those that methods get wrong, and some right.
+    @cached_property
+    def leader(self) -> str:
+        """The method with the most right rows."""
+        return max(self.predicted, key=lambda method: int(self.right(method).sum()))
 
-        The first part has the first rows that each method gets wrong, and right, at most as many of each as
-        given; the others have the rest of those that any method gets wrong. A row that was drawn twice comes
-        once.
+    def behind(self, method: str) -> tuple[float, float]:
+        """Return how many points a method is behind the leader, and the p-value of `pairs`."""
+        pair = next(pair for pair in self.pairs if {pair["first"], pair["second"]} == {self.leader, method})
+        return 100 * abs(pair["counts"][1] - pair["counts"][2]) / len(self.rows), pair["p"]
+
+    def verdict(self) -> str:
+        """Say of which methods the leader is ahead, and of which no difference is shown."""
+        ahead, open_ = list[str](), list[str]()
+        for method in self.predicted:
+            if method != self.leader:
+                points, p = self.behind(method)
+                (ahead if p < LEVEL else open_).append(f"{method} ({points:.1f} points, {p_value(p)})")
+        clauses = [f"it is ahead of {listed(ahead)}"] if ahead else []
+        clauses += [f"no difference is shown from {listed(open_)}"] if open_ else []
+        test = f"By a paired test on the same rows, {'; '.join(clauses)}."
+        return f"{self.leader} has the most rows right. {test}" if clauses else ""
+
+    def worst(self) -> list[dict[str, Any]]:
+        """Return each method's accuracy and its worst group: of several the one with the most rows."""
+        lines = []
+        for method in self.predicted:
+            group, of = min(self.by_group.items(), key=lambda item: worst_first(item[1][method]))
+            n, right, low, high, origins = of[method]
+            line = {"method": method, "overall": float(self.results[method].overall), "group": group}
+            line |= {"name": self.group_name(group), "accuracy": right / n, "low": low, "high": high, "n": n}
+            lines.append(line | {"origins": origins})
+        return lines
+
+    def examples(self, right: int) -> dict[int, IntArray]:
+        """Return the places of each group's examples: all that any method gets wrong, and `right` others.
+
+        Those that the most methods get wrong come first, and rows that the same methods get wrong together.
+        A row that was drawn twice comes once.
         """
         _, distinct = np.unique(self.rows, return_index=True)
-        order = distinct[np.argsort(self.group[distinct], kind="stable")]
-        masks = [self.right(method) for method in self.predicted]
-        parts = {}
+        wrong = self.wrong[distinct]
+        order = distinct[np.lexsort((wrong, -np.bitwise_count(wrong).astype(np.int64), self.group[distinct]))]
+        chosen = {}
         for mine in np.split(order, np.flatnonzero(np.diff(self.group[order])) + 1):
-            is_right = [mask[mine] for mask in masks]
-            chosen = [mine[~mask][:wrong] for mask in is_right] + [mine[mask][:right] for mask in is_right]
-            first = np.unique(np.concatenate(chosen))
-            rest = np.setdiff1d(mine[~np.all(is_right, axis=0)], first)
-            further = (rest[at : at + part] for at in range(0, len(rest), part))
-            parts[int(self.group[mine[0]])] = [first, *further]
-        return parts
+            shown = int(np.count_nonzero(self.wrong[mine])) + right
+            chosen[int(self.group[mine[0]])] = mine[:shown]
+        return chosen
+
+    def patterns(self) -> dict[int, dict[int, int]]:
+        """Count the rows of each group by the methods that get them wrong: bits as in `wrong`."""
+        kinds, counts = np.unique(np.stack([self.group, self.wrong]), axis=1, return_counts=True)
+        patterns: dict[int, dict[int, int]] = {}
+        for group, wrong, rows in zip(*kinds.tolist(), counts.tolist(), strict=True):
+            patterns.setdefault(group, {})[wrong] = rows
+        return patterns
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values: what a page shows of each method and of each two."""
-        metadata = self.task.metadata
+        """Return JSON values: what a page shows of all methods at once."""
         return {
-            "labels": [*metadata.labels, "unknown"],
-            "nuisances": list(metadata.nuisances),
-            "nuisance": metadata.nuisance_column,
-            "methods": [
-                {
-                    "name": method,
-                    "worst": self.worst_line(method),
-                    "groups": self.groups(method),
-                    "confusions": self.confusions(method),
-                    "along": self.along(method),
-                    "failures": self.failures(method),
-                }
-                for method in self.predicted
+            "labels": [*self.task.metadata.labels, "unknown"],
+            "nuisances": list(self.nuisances),
+            "nuisance": self.task.metadata.nuisance_column,
+            "methods": list(self.predicted),
+            "groups": [
+                [
+                    *divmod(group, len(self.nuisances)),
+                    of[self.first][0],
+                    *(right for _, right, *_ in of.values()),
+                ]
+                for group, of in self.by_group.items()
             ],
             "steps": self.steps if len(self.steps) > 1 else [],
-            "pairs": list(self.pairs()),
+            "along": self.along(),
         }
 
-    def worst_line(self, method: str) -> str:
-        """Name the group with the lowest accuracy, of several the one with most rows, in a sentence."""
-        label, nuisance, n, correct, low, high, origins = min(
-            self.groups(method), key=lambda group: (group[3] / group[2], -group[2])
-        )
-        name = self.task.metadata.group_name(label * len(self.task.metadata.nuisances) + nuisance)
-        share = f"{100 * correct / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
-        counted = f"{n:,} of {origins:,} origins" if origins < n else f"{n:,}"
-        return f"Worst group of {method}: {name}, {share}, n = {counted}"
+
+def worst_first(group: list[Any]) -> tuple[float, int]:
+    """Order groups of `Comparison.groups` by accuracy; of equal ones the larger is first."""
+    n, right, *_ = group
+    return right / n, -n
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names by commas, the last one by "and"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def p_value(p: float) -> str:
+    """Write a p-value so that no line breaks in it."""
+    return "p\xa0<\xa00.0001" if p < 0.0001 else f"p\xa0=\xa0{p:.2g}"

@@ -1,202 +1,174 @@
-// The page of predictions: worst groups with their pictures, accuracy by group, confusions, two methods.
+// The page of predictions: methods side by side, group by group, and every picture that any of them gets wrong.
 "use strict";
 
 (() => {
-  const { page, load, make, state, remember, number, tile, say, lines, heat, legend, shade } = shiftdata;
+  const { page, load, make, state, remember, number, tile, say, lines, legend, shade } = shiftdata;
   const get = (id) => document.getElementById(id);
-  const unknown = page.labels.length - 1;
-  const labelName = (at) => page.labels[at < 0 ? unknown : at];
-  const name = (label, nuisance) => `${labelName(label)} / ${page.nuisances[nuisance]}`;
-  const groupOf = (label, nuisance) => label * page.nuisances.length + nuisance;
+  const { methods, nuisances } = page;
+  const every = 2 ** methods.length - 1;
+  const labelName = (at) => page.labels.at(at);  // -1 is the last, unknown
+  const groupName = (group) => `${labelName(Math.floor(group / nuisances.length))} / ${nuisances[group % nuisances.length]}`;
   const percent = (share) => `${Math.round(100 * share)} %`;
-  const method = () => page.methods[Number(state().method ?? 0)] || page.methods[0];
-  const sorted = (one) => [...one.groups].sort((a, b) => a[3] / a[2] - b[3] / b[2] || b[2] - a[2]);
-  let shownGroups = 10;
-  let shownPairs = 6;
-  let shownConfusions = 12;
+  const link = (changes) => `#${new URLSearchParams(Object.entries({ ...state(), ...changes }).filter(([, value]) => value != null && value !== ""))}`;
 
-  /** What a group is mostly taken for. */
-  function taken(one, label, nuisance) {
-    return one.confusions.filter(([z, y, to]) => z === nuisance && y === label && to !== label)
-      .sort((a, b) => b[3] - a[3]).slice(0, 3).map(([, , to, count]) => `${labelName(to)} ${number(count)} times`).join(", ");
-  }
+  /** Which examples can be chosen: a name, and a test of the methods that are wrong, as bits. */
+  const filters = new Map([
+    ["any", methods.length > 1 ? "wrong by any method" : "wrong", (wrong) => wrong],
+    ...(methods.length > 1 ? methods.map((name, at) => [`wrong-${at}`, `wrong by ${name}`, (wrong) => wrong >> at & 1]) : []),
+    ...(methods.length > 1 ? [["all", "wrong by all", (wrong) => wrong === every], ...methods.map((name, at) => [`only-${at}`, `only ${name} right`, (wrong) => wrong === (every ^ 1 << at)])] : []),
+    ...(methods.length > 2 ? methods.map((name, at) => [`not-${at}`, `only ${name} wrong`, (wrong) => wrong === 1 << at]) : []),
+    ["right", "right by all", (wrong) => !wrong],
+  ].map(([value, text, fits]) => [value, { text, fits }]));
 
-  /** An example of a group: its picture or text, and what each method takes it for. */
-  function shownExample(label, nuisance, one) {
-    const mine = page.methods.indexOf(method());
-    const said = page.methods.map(({ name: of }, at) => `${page.methods.length > 1 ? `${of}: ` : ""}${labelName(one.predicted[at])}`).join("\n");
-    const picture = page.pictures ? tile(`data/groups/${one.part}.webp`, one.at, page.columns, one.of, 96, `${name(label, nuisance)}, taken for ${labelName(one.predicted[mine])}`)
-      : make("span", { class: "text" }, typeof one.text === "string" ? one.text : one.text ? JSON.stringify(one.text) : one.key);
-    const times = one.times > 1 ? ` ×${one.times}` : "";
-    const under = make("span", { class: `under ${one.right[mine] ? "good" : "bad"}` }, `${one.right[mine] ? "✓" : "✗"} ${labelName(one.predicted[mine])}${page.steps.length ? ` at ${one.severity}` : ""}${times}`);
-    return make("li", { title: `${one.key}\n${said}` }, make("span", { class: "card-of" }, picture, under));
-  }
+  /** Run a drawing only if what it shows has changed, so that what has the focus stays. */
+  const drawn = {};
+  const changed = (name, ...parts) => drawn[name] !== (drawn[name] = JSON.stringify(parts));
+  let most = 200;
 
-  /** The examples of a group that fit a test, part by part: each part is loaded when its turn comes. */
-  async function* examplesOf(label, nuisance, fits, parts) {
-    const group = groupOf(label, nuisance);
-    for (let part = 0; part < Math.min(parts, page.parts[group] ?? 0); part++) {
-      const { examples } = await load(`shown/${group}-${part}`);
-      for (const [at, one] of examples.entries()) if (fits(one)) yield { ...one, at, of: examples.length, part: `${group}-${part}` };
-    }
-  }
-
-  /** A list of the `total` examples of a group that fit a test: the first `most`, and a button for more of them. */
-  async function gallery(title, label, nuisance, fits, total, most, parts = Infinity) {
-    const left = examplesOf(label, nuisance, fits, parts);
-    const list = make("ul", { class: "row", tabindex: -1 });
-    const head = make("p", { class: "small soft" });
-    const button = make("button", { type: "button", class: "copy", on: { click: () => add(page.more, true) } });
-    let shown = 0;
-    async function add(count, asked = false) {
-      button.disabled = true;
-      let done = false;
-      for (let added = 0; added < count && shown < total && !done; added++) {
-        const next = await left.next();
-        done = Boolean(next.done);
-        if (done) break;
-        shown += next.value.times;
-        list.append(shownExample(label, nuisance, next.value));
+  function showList() {
+    const { by, sort = "", baseline = 0, q = "", group = page.first } = state();
+    if (changed("list", by, sort, baseline, q, most)) {
+      const rows = new Map();
+      for (const [label, nuisance, n, ...right] of page.groups) {
+        const at = label * nuisances.length + nuisance;
+        const [key, name, to] = by === "label" ? [label, labelName(label), { by: null, q: `${labelName(label)} / ` }]
+          : by === "nuisance" ? [nuisance, nuisances[nuisance], { by: null, q: ` / ${nuisances[nuisance]}` }] : [at, groupName(at), { group: at }];
+        if (!name.toLowerCase().includes(q.toLowerCase())) continue;
+        const row = rows.get(key) || { key, name, to, n: 0, right: methods.map(() => 0) };
+        row.n += n;
+        right.forEach((count, method) => { row.right[method] += count; });
+        rows.set(key, row);
       }
-      head.textContent = `${title}: ${number(shown)} of ${number(total)}`;
-      button.textContent = `Show ${number(Math.min(page.more, total - shown))} more`;
-      button.setAttribute("aria-label", `${button.textContent} of ${name(label, nuisance)}, ${title}`);
-      button.disabled = false;
-      button.hidden = done || shown >= total || parts === 1;
-      if (asked) { say(head.textContent); if (button.hidden) list.focus({ preventScroll: true }); }
+      const gain = (row) => row.right.map((count) => (count - row.right[baseline]) / row.n);
+      const rank = sort === "difference" ? (row) => -Math.max(...gain(row).map(Math.abs)) : (row) => (sort ? row.right[sort] : Math.min(...row.right)) / row.n;
+      const sorted = [...rows.values()].sort((a, b) => rank(a) - rank(b) || b.n - a.n);
+      get("list").replaceChildren(legend("0 to 100 % right"), make("table", { class: "heat" }, make("thead", {}, make("tr", {}, ...[by === "label" ? "label" : by ? page.nuisance : "group", ...methods, "rows"].map((text) => make("th", { scope: "col" }, text)))),
+        make("tbody", {}, ...sorted.slice(0, most).map((row) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: link({ ...row.to, page: null, example: null }), "data-group": by ? null : row.key, on: { click: (event) => follow(event, row.to) } }, row.name)),
+          ...row.right.map((count, method) => {
+            const points = Math.round(100 * gain(row)[method]);
+            return make("td", { class: shade(count / row.n) }, `${Math.round((100 * count) / row.n)} `, method === Number(baseline) ? null : make("small", {}, points > 0 ? `+${points}` : points < 0 ? `−${-points}` : "="));
+          }), make("td", { class: "plain" }, number(row.n)))))));
+      get("more").hidden = sorted.length <= most;
+      if (!sorted.length) get("list").replaceChildren(make("p", {}, "No name contains this."));
     }
-    await add(most);
-    return shown ? make("div", {}, head, list, button) : null;
+    for (const node of get("list").querySelectorAll("[data-group]")) node.ariaCurrent = node.dataset.group === String(group) ? "true" : null;
   }
 
-  async function card(one, [label, nuisance, n, right, low, high, origins], level = "h3") {
-    const confused = taken(one, label, nuisance);
-    const mine = page.methods.indexOf(one);
-    return make("article", { class: "group" },
-      make(level, {}, name(label, nuisance)),
-      make("p", { class: "small" }, `${percent(right / n)} [${Math.round(100 * low)}, ${Math.round(100 * high)}] of ${number(n)}${origins < n ? ` (${number(origins)} origins)` : ""} right${confused ? `; taken for ${confused}` : ""}`),
-      make("div", { class: "sides" }, await gallery("wrong", label, nuisance, (row) => !row.right[mine], n - right, page.first.wrong),
-        await gallery("right", label, nuisance, (row) => row.right[mine], right, page.first.right, 1)));
+  /** Go to another view of the page; the address it was drawn with may be older than other choices. */
+  function follow(event, changes) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    remember({ page: null, example: null, ...changes }, { push: true });
+    show();
   }
 
-  /** The worst groups; those that are there stay as they are when `more` follow. */
-  async function showWorst(more = 0) {
-    const one = method();
-    const before = more ? shownGroups : 0;
-    shownGroups += more;
-    const cards = await Promise.all(sorted(one).slice(before, shownGroups).map((group) => card(one, group)));
-    if (one !== method()) return;
-    if (!more) get("worst-list").replaceChildren();
-    get("worst-list").append(...cards);
-    get("more").hidden = shownGroups >= one.groups.length;
+  /** The examples of a group that fit the filter: a page of them, of which only their parts are loaded. */
+  async function showGroup() {
+    const { group = page.first, filter = "any", page: at = 0 } = state();
+    if (!changed("group", group, filter, at)) return;
+    get("gallery").ariaBusy = "true";
+    const { patterns, ends, origins } = await load(`groups/${group}-0`);
+    const total = patterns.reduce((sum, [, pictures]) => sum + pictures, 0);
+    const [, , n, ...right] = page.groups.find(([label, nuisance]) => label * nuisances.length + nuisance === Number(group));
+    const places = [];
+    let first = 0;
+    for (const [wrong, pictures] of patterns) {
+      if (filters.get(filter)?.fits(wrong)) for (let place = first; place < first + pictures; place++) places.push([place, wrong]);
+      first += pictures;
+    }
+    const mine = places.slice(at * page.part, (Number(at) + 1) * page.part);
+    const parts = new Map(await Promise.all([...new Set(mine.map(([place]) => Math.floor(place / page.part)))].map(async (part) => [part, await load(`groups/${group}-${part}`)])));
+    if (drawn.group !== JSON.stringify([group, filter, at])) return;
+    const again = get("group").textContent !== "";
+    get("group").textContent = groupName(group);
+    get("group-about").replaceChildren(`${number(n)} rows${origins < n ? ` of ${number(origins)} origins` : ""}. Right, with 95 % interval: `,
+      methods.map((name, method) => `${name} ${percent(right[method] / n)} (${ends[method].map((end) => Math.round(100 * end)).join(" to ")})`).join(", "));
+    const counted = (fits) => patterns.reduce((sum, [wrong, , rows]) => sum + (fits(wrong) ? rows : 0), 0);
+    const choice = get("choice").elements;
+    choice.filter.replaceChildren(...[...filters].filter(([value, { fits }]) => counted(fits) || value === filter).map(([value, { text, fits }]) => make("option", { value }, `${text} (${number(counted(fits))})`)));
+    choice.filter.value = filter;
+    const pages = Math.ceil(places.length / page.part);
+    choice.page.replaceChildren(...Array.from({ length: pages }, (_, one) => make("option", { value: one || "" }, `${one + 1} of ${number(pages)}`)));
+    choice.page.value = Number(at) || "";
+    choice.page.parentElement.hidden = pages < 2;
+    get("examples").replaceChildren(...mine.map(([place, wrong]) => {
+      const [part, within] = [Math.floor(place / page.part), place % page.part];
+      const [key, taken, severity, times, split, more] = parts.get(part).examples[within];
+      const picture = (side) => tile(`data/groups/${group}-${part}.webp`, within, page.columns, Math.min(page.part, total - part * page.part), side);
+      return card({ group, wrong, key, taken, severity, times, split, more, picture });
+    }));
+    if (!mine.length) get("examples").append(make("li", {}, "No example of this group fits."));
+    get("gallery").ariaBusy = "false";
+    if (again && get("gallery").getBoundingClientRect().top > 0.8 * innerHeight) get("gallery").scrollIntoView();
+    say(`${groupName(group)}: ${places.length} examples, ${filters.get(filter)?.text}`);
   }
 
-  function showMatrix() {
-    const one = method();
-    const known = new Map(one.groups.map((group) => [groupOf(group[0], group[1]), group]));
-    const ys = [...new Set(one.groups.map(([label]) => label))].map((y) => [y, labelName(y)]);
-    const xs = [...new Set(one.groups.map(([, nuisance]) => nuisance))].sort((a, b) => a - b).map((x) => [x, page.nuisances[x]]);
-    get("group-matrix").replaceChildren(legend("0 to 100 % of a group right"), heat(ys, xs, (y, x) => {
-      const group = known.get(groupOf(y, x));
-      if (!group) return make("td");
-      const [, , n, right] = group;
-      const text = `${name(y, x)}: ${percent(right / n)} of ${number(n)}`;
-      const button = make("button", { type: "button", title: text, "aria-label": text, on: { click: () => { remember({ label: y, nuisance: x }, { push: true }); showChosen(true); } } }, String(Math.round((100 * right) / n)));
-      return make("td", { class: shade(right / n) }, button);
-    }, `${one.name}: accuracy in per cent`));
+  const texts = (value) => (typeof value === "string" ? value : value ? Object.entries(value).map(([name, of]) => `${name} ${of}`).join("\n") : "");
+
+  /** What each method says of an example: a mark, and what it takes it for if that is wrong. */
+  const said = ({ wrong, taken }) => methods.map((name, at) => (wrong >> at & 1 ? [name, "bad", "✗", labelName(taken[at])] : [name, "good", "✓", ""]));
+
+  function card(row) {
+    const about = [page.steps.length && row.severity != null ? `severity ${row.severity}` : "", row.times > 1 ? `drawn ${row.times} times` : ""].filter(Boolean).join(", ");
+    const heard = said(row).map(([name, , mark, label]) => `${name} ${mark === "✓" ? "right" : `wrong: ${label}`}`).join(", ");
+    return make("li", { class: page.pictures ? null : "wide-card" }, make("a", { href: link({ example: row.key }), title: row.key, "aria-label": `${groupName(row.group)}, ${row.key}; ${heard}${about && `; ${about}`}`,
+      on: { click: (event) => { event.preventDefault(); remember({ example: row.key }, { push: true }); open(row); } } },
+    page.pictures ? row.picture(80) : make("span", { class: "text" }, texts(row.more) || row.key),
+    ...said(row).map(([name, kind, mark, label]) => make("span", { class: `mark ${kind}` }, make("span", { class: "soft" }, name), make("span", {}, `${mark} ${label}`))),
+    about ? make("span", { class: "under" }, about) : null));
   }
 
-  async function showChosen(focus) {
-    const { label, nuisance } = state();
-    const one = method();
-    const group = one.groups.find(([y, x]) => y === Number(label) && x === Number(nuisance));
-    get("chosen").hidden = label == null || !group;
-    if (label == null || !group) return;
-    get("chosen").replaceChildren(await card(one, group));
-    say(`${name(group[0], group[1])}: ${percent(group[3] / group[2])} right`);
-    if (focus) { const title = get("chosen").querySelector("h3"); title.tabIndex = -1; title.focus(); }
+  /** An example enlarged, with all that is known of it. */
+  function open(row) {
+    const copy = (text) => make("button", { type: "button", class: "copy", "data-copy": text, "aria-label": `copy ${text.slice(0, 60)}` }, "copy");
+    const code = `import shiftdata as sd\n\nds = sd.load_dataset(\n    "${page.dataset}", "${page.base}", split="${row.split}",\n    streaming=True, filters=[("key", "==", "${row.key}")],\n)\nexample = next(iter(ds))`;
+    const known = [["label", labelName(Math.floor(row.group / nuisances.length))], [page.nuisance, nuisances[row.group % nuisances.length]], ["severity", page.steps.length ? row.severity : null], ["drawn", row.times > 1 ? `${row.times} times` : null], ["key", make("span", {}, make("span", { class: "mono" }, row.key), " ", copy(row.key))],
+      ...said(row).map(([name, kind, mark, label]) => [name, make("span", { class: kind }, mark === "✓" ? "✓ right" : `✗ ${label}`)])];
+    get("example-title").textContent = groupName(row.group);
+    get("whole").replaceChildren(...(!page.pictures ? [make("blockquote", {}, texts(row.more))] : row.more ? [make("img", { src: `data/${row.more}`, alt: `${groupName(row.group)}, ${row.key}` })] : [row.picture(240), make("p", { class: "small soft" }, "A small copy: the code loads the whole picture.")]));
+    get("facts").replaceChildren(make("dl", { class: "facts" }, ...known.filter(([, value]) => value != null).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+      ...(page.dataset ? [make("pre", { tabindex: 0 }, code), copy(code)] : []),
+      ...(page.gallery ? [" ", make("a", { href: `${page.gallery}/example.html#${new URLSearchParams({ base: page.base, key: row.key })}` }, "Its page in the dataset, with other rows of its origin")] : []));
+    if (!get("example").open) get("example").showModal();
   }
+  get("example").addEventListener("close", () => remember({ example: null }));
 
-  function showConfusion() {
-    const one = method();
-    const wanted = state().z;
-    get("nuisance").value = wanted ?? "";
+  /** What is taken for what, by all methods: loaded when it is unfolded. */
+  let mostConfused = 15;
+  async function showConfusions() {
+    const { rows, most: kept } = await load("confusions");
+    const z = get("confusions").querySelector("select").value;
     const counts = new Map();
-    for (const [z, y, to, count] of one.confusions) {
-      if (wanted != null && z !== Number(wanted)) continue;
-      counts.set(`${y},${to}`, (counts.get(`${y},${to}`) || 0) + count);
+    for (const [nuisance, label, to, ...times] of rows) {
+      if (z !== "" && nuisance !== Number(z)) continue;
+      const row = counts.get(`${label},${to}`) || [labelName(label), labelName(to), ...methods.map(() => 0)];
+      counts.set(`${label},${to}`, row.map((cell, at) => (at < 2 ? cell : cell + times[at - 2])));
     }
-    const pairs = [...counts].map(([key, count]) => [...key.split(",").map(Number), count]);
-    const totals = new Map();
-    for (const [y, , count] of pairs) totals.set(y, (totals.get(y) || 0) + count);
-    const ofWrong = pairs.filter(([y, to]) => y !== to).sort((a, b) => b[2] - a[2]);
-    const wrong = ofWrong.slice(0, shownConfusions);
-    get("confusion-list").replaceChildren(make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "largest confusions" }, make("table", {}, make("caption", {}, "Largest confusions"), make("thead", {}, make("tr", {}, ...["is", "taken for", "times", "share"].map((text) => make("th", { scope: "col" }, text)))),
-      make("tbody", {}, ...wrong.map(([y, to, count]) => make("tr", {}, make("th", { scope: "row" }, labelName(y)), make("td", {}, labelName(to)), make("td", { class: "n" }, number(count)), make("td", { class: "n" }, percent(count / totals.get(y)))))))));
-    get("more-confusions").hidden = wrong.length === ofWrong.length;
-    const ys = [...totals.keys()].sort((a, b) => a - b).map((y) => [y, labelName(y)]);
-    const seen = [...new Set(pairs.map(([, to]) => to))].sort((a, b) => a - b).map((x) => [x, labelName(x)]);
-    get("confusion-matrix").replaceChildren(...(ys.length > 60 ? [make("p", {}, `${ys.length} labels are too many for a matrix: the list has the largest confusions.`)] : [legend("0 to 100 % of a label's rows"), heat(ys, seen, (y, x) => {
-      const count = counts.get(`${y},${x}`);
-      return count ? make("td", { class: shade(count / totals.get(y)), title: `${labelName(y)} taken for ${labelName(x)}: ${number(count)}` }, String(count)) : make("td");
-    }, `${one.name}${wanted != null ? ` on ${page.nuisances[wanted]}` : ""}: labels in rows, predictions in columns`)]));
+    const sorted = [...counts.values()].sort((a, b) => Math.max(...b.slice(2)) - Math.max(...a.slice(2)));
+    get("confused").replaceChildren(make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "What is taken for what" }, make("table", {}, make("thead", {}, make("tr", {}, ...["is", "taken for", ...methods].map((text, at) => make("th", { scope: "col", class: at > 1 ? "n" : null }, text)))),
+      make("tbody", {}, ...sorted.slice(0, mostConfused).map(([label, to, ...times]) => make("tr", {}, make("th", { scope: "row" }, label), make("td", {}, to), ...times.map((count) => make("td", { class: "n" }, number(count)))))))),
+    ...(sorted.length > mostConfused ? [make("button", { type: "button", on: { click: () => { mostConfused += 50; showConfusions(); } } }, "Show more")] : []),
+    ...(rows.length === kept ? [make("p", { class: "small soft" }, `Of the ${number(kept)} most frequent.`)] : []));
   }
 
-  async function showPairs(more = 0) {
-    const box = get("pair-counts");
-    if (!box) return;
-    const before = more ? shownPairs : 0;
-    shownPairs += more;
-    const pair = page.pairs[Number(state().pair ?? 0)];
-    get("pair").value = state().pair ?? 0;
-    const kinds = ["both right", `only ${pair.first} right`, `only ${pair.second} right`, "both wrong"];
-    const total = pair.counts.reduce((a, b) => a + b, 0);
-    const p = pair.p < 0.0001 ? "below 0.0001" : pair.p.toPrecision(2);
-    const test = pair.origins == null
-      ? `McNemar's exact test of the ${number(pair.counts[1] + pair.counts[2])} examples that one of them has right: p ${p}. It is about these two trainings and test pictures, which it takes for independent.`
-      : `Paired test over the ${number(pair.origins)} origins on which they differ, each of which is one observation (McNemar's where an origin has one example): p ${p}. It is about these two trainings and origins, which it takes for independent.`;
-    box.replaceChildren(make("table", {}, make("tbody", {}, ...kinds.map((kind, at) => make("tr", {}, make("th", { scope: "row" }, kind), make("td", { class: "n" }, number(pair.counts[at])), make("td", { class: "n" }, percent(pair.counts[at] / total)))))),
-      make("p", { class: "small soft" }, test));
-    const [a, b] = [pair.first, pair.second].map((of) => page.methods.findIndex((one) => one.name === of));
-    const groups = [...pair.groups].filter((one) => one[3] + one[4]).sort((x, y) => Math.abs(y[3] - y[4]) - Math.abs(x[3] - x[4]));
-    get("more-pairs").hidden = shownPairs >= groups.length;
-    const cards = await Promise.all(groups.slice(before, shownPairs).map(async ([label, nuisance, both, first, second, none]) => make("article", { class: "group" }, make("h4", {}, name(label, nuisance)),
-      make("p", { class: "small" }, `both right ${both}, only ${pair.first} ${first}, only ${pair.second} ${second}, both wrong ${none}`),
-      make("div", { class: "sides" }, ...(await Promise.all([
-        gallery(`only ${pair.first} right`, label, nuisance, (row) => row.right[a] && !row.right[b], first, 6),
-        gallery(`only ${pair.second} right`, label, nuisance, (row) => !row.right[a] && row.right[b], second, 6)]))))));
-    if (!more) get("pair-groups").replaceChildren();
-    get("pair-groups").append(...cards);
+  async function show() {
+    const known = state();
+    for (const { name, value, form } of [...get("order").elements]) if ((known[name] ?? "") !== value) form.elements[name].value = known[name] ?? "";
+    showList();
+    await showGroup().catch((error) => { drawn.group = null; get("group-about").textContent = error.message; say(error.message); });
+    const shown = [...get("examples").querySelectorAll("a")].find(({ title }) => title === known.example);
+    if (!known.example) get("example").close();
+    else if (shown && !get("example").open) shown.click();
   }
-
-  function showAlong() {
-    const box = get("along-charts");
-    if (!box) return;
-    const shifts = Object.keys(page.methods[0].along);
-    box.replaceChildren(...shifts.map((shift) => lines(`accuracy under ${shift}`, page.methods.map((one) => ({ name: one.name, points: one.along[shift].map((value, at) => [page.steps[at], value]).filter(([, value]) => value != null) })), page.steps, { low: 0, high: 1 })));
-    const one = method();
-    const known = Object.entries(one.failures);
-    get("failures").replaceChildren(known.length ? make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "failure points" }, make("table", {}, make("caption", {}, `Trajectories of ${one.name}, by the severity at which each is classified wrongly first`),
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, page.nuisance), ...[...page.steps.map(String), "never"].map((text) => make("th", { scope: "col", class: "n" }, text)))),
-      make("tbody", {}, ...known.map(([shift, counts]) => make("tr", {}, make("th", { scope: "row" }, shift), ...counts.map((count) => make("td", { class: "n" }, number(count)))))))) : make("p", {}, "Failure points need a task of the protocol `continuous`, with whole trajectories."));
+  page.first = page.groups[0][0] * nuisances.length + page.groups[0][1];
+  for (const id of ["order", "choice"]) {
+    get(id).addEventListener("submit", (event) => event.preventDefault());
+    get(id).addEventListener("input", ({ target }) => { remember({ page: null, [target.name]: target.value }); show(); });
   }
-
-  function show() {
-    get("method").value = state().method ?? 0;
-    showWorst();
-    showMatrix();
-    showChosen(false);
-    showConfusion();
-    showPairs();
-    showAlong();
-  }
-  get("method").addEventListener("change", (event) => { remember({ method: event.target.value }, { push: true }); show(); say(method().worst); });
-  get("nuisance").append(...[...new Set(page.methods[0].groups.map(([, x]) => x))].sort((a, b) => a - b).map((x) => make("option", { value: x }, page.nuisances[x])));
-  get("nuisance").addEventListener("change", (event) => { remember({ z: event.target.value }); showConfusion(); });
-  get("pair")?.addEventListener("change", (event) => { remember({ pair: event.target.value }); showPairs(); });
-  get("more").addEventListener("click", () => showWorst(20));
-  get("more-confusions").addEventListener("click", () => { shownConfusions += 50; showConfusion(); });
-  get("more-pairs")?.addEventListener("click", () => showPairs(20));
+  get("more").addEventListener("click", () => { most += 200; showList(); });
+  get("confusions").addEventListener("toggle", showConfusions);
+  get("confusions").addEventListener("input", showConfusions);
+  if (page.steps.length) get("along").append(...Object.entries(page.along).map(([shift, curves]) => lines(`accuracy under ${shift}`, methods.map((name, at) => ({ name, points: page.steps.map((step, place) => [step, curves[at][place]]).filter(([, value]) => value != null) })), page.steps, { low: 0, high: 1 })));
   addEventListener("popstate", show);
   show();
 })();
