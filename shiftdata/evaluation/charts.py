@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values: TypeAlias = NDArray[np.float64]
-#: Okabe and Ito's blue, vermilion and green, which most colour-blind readers can distinguish, then others: all
-#: with a contrast of 3 at least on a light page and on a dark one. Black becomes the page's own ink.
+#: Okabe and Ito's blue, vermilion and green, which colour-blind readers mostly distinguish, and others: each
+#: has a contrast of 3 at least on a light page and a dark one. Black becomes the page's own ink.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#B9638F", "#A87D00", "#7D6FC7", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 120
@@ -81,7 +81,9 @@ def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles
     axes_of_blocks = figure.subplots(len(blocks), height_ratios=heights, squeeze=False).flat
     for axes, (title, block) in zip(axes_of_blocks, blocks, strict=True):
         _draw(axes, block, ends)
-        lines_above = (title if titles and title != last else "", block.part)
+        axes.spines[["top", "right"]].set_visible(False)
+        part = block.part if titles or len(blocks) > 1 else ""  # a page has it in the table below
+        lines_above = (title if titles and title != last else "", part)
         axes.set_title("\n".join(filter(None, lines_above)), loc="left", fontsize=10)
         last = title
     if cited:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from shiftdata.bench.leaderboard.judging import HEADLINES, Entry, Lead, Score, judge, task_named
 from shiftdata.bench.leaderboard.submission import Submission
-from shiftdata.bench.reporting.comparisons import LEVEL
+from shiftdata.bench.reporting.comparisons import LEVEL, NBSP
 from shiftdata.bench.reporting.scores import title_of, unit_of
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.hidden import read_labels
@@ -68,9 +68,9 @@ class Table:
         entry = self.entries[0]
         leaks = " Origins are in two of its sets, as in its paper: results are too good." * entry.leaky
         return (
-            f"Figures in %, means over seeds, with 95 % intervals over origins, the ends averaged over seeds. "
-            f"Behind the first, in points: p of the paired test over origins, adjusted by Holm for all methods "
-            f"here. {entry.task}, {entry.rows:,} rows, base {entry.card.base}, content_id "
+            "Figures in %, means over seeds, with 95 % intervals over origins, the ends averaged over seeds. "
+            "Behind the first, in points: p of the paired test over origins, with Holm's adjustment for all "
+            f"methods. {entry.task}, {entry.rows:,} rows, base {entry.card.base}, content_id "
             f"{entry.card.content_id[:16]}, task {entry.task_id[:16]}.{leaks}"
         )
 
@@ -82,7 +82,7 @@ class Table:
 
     @property
     def header(self) -> list[str]:
-        first, *names = map(head, (self.headline, *self.figures))
+        first, *names = map(_head, (self.headline, *self.figures))
         return ["method", "rank", first, "behind the first", *names, "selected by", "pretraining"]
 
     @property
@@ -111,9 +111,7 @@ class Table:
         less = name.startswith(LESS)
         leads = [score.minus(best) if less else best.minus(score) for _, score in others]
         adjusted = holm([lead.p for lead in leads])
-        return {
-            file: replace(lead, p=p) for (file, _), lead, p in zip(others, leads, adjusted, strict=True)
-        }
+        return {file: replace(lead, p=p) for (file, _), lead, p in zip(others, leads, adjusted, strict=True)}
 
     def _behind(self, entry: Entry) -> tuple[str, str]:
         lead = self.leads.get(entry.file)
@@ -126,7 +124,8 @@ class Table:
         value, _ = cell(name, first.scores[name])
         if value == "-":
             return f"No method has a number for {title_of(name)}."
-        text = f"{first.card.method} is first by {title_of(name)}, {value}{' %' * (unit_of(name) == '%')}"
+        unit = f"{NBSP}%" * (unit_of(name) == "%")
+        text = f"{first.card.method} is first by {title_of(name)}, {value}{unit}"
         leads = [(of.card.method, self.leads[of.file]) for of in self.entries if of.file in self.leads]
         if not leads:
             return f"{text}, and alone."
@@ -137,7 +136,7 @@ class Table:
             more = f" and {len(unclear) - MOST:,} more" * (len(unclear) > MOST)
             return f"{text}; no difference shown from {', '.join(unclear[:MOST])}{more}, paired tests {over}."
         by, low, high = (printed(name, of) for of in (lead.value, lead.low, lead.high))
-        rest = ", and ahead of all others" * (len(leads) > 1)
+        rest = " and of all others" * (len(leads) > 1)
         return (
             f"{text}, ahead of {method} by {by} points (95 % interval {low} to {high}; paired test {over}, "
             f"{_p(lead)}){rest}."
@@ -260,6 +259,7 @@ def cell(name: str, score: Score) -> tuple[str, str]:
 
 
 def bracketed(cell: tuple[str, str]) -> str:
+    """Write a cell on one line."""
     return f"{cell[0]} [{cell[1]}]" if cell[1] else cell[0]
 
 
@@ -268,12 +268,12 @@ def printed(name: str, value: float) -> str:
     return f"{100 * value:.1f}" if unit_of(name) == "%" else f"{value:.3f}"
 
 
-def head(name: str) -> str:
+def _head(name: str) -> str:
     return title_of(name) if unit_of(name) == "%" else f"{title_of(name)} ({unit_of(name)})"
 
 
 def _p(lead: Lead) -> str:
-    return "not tested" if math.isnan(lead.p) else f"p {shown_p(lead.p)}"
+    return "not tested" if math.isnan(lead.p) else f"p{NBSP}{shown_p(lead.p)}"
 
 
 def _weights(entry: Entry) -> str:
