@@ -105,7 +105,7 @@ class Score:
         elif error > 0:
             p = 1 - student(lead / error, max(1, math.floor(effective) - 1))
         else:
-            p = math.nan
+            p = math.nan if lead else 1.0
         return Lead(lead, lead - half, lead + half, p, mine.origins)
 
 
