@@ -44,6 +44,13 @@ def pages(tiny, tmp_path_factory):
     written(folder / "sent", "refused.parquet", Submission(refused.card, refused.rows.slice(1)))
     board = leaderboard(folder / "sent", data=tiny.parent)
     (folder / "board.html").write_text(board.to_html(), encoding="utf-8")
+    (folder / "usual").mkdir()
+    for name, share in (("erm", 0.3), ("group-dro", 0.95), ("rwg", 0.6)):
+        parts = [part(task, "test", share, seed) for seed in range(3)]
+        sent = submitted(task, parts, method=name, rule="iid-mean-group")
+        written(folder / "usual", f"{name}.parquet", sent)
+    usual = leaderboard(folder / "usual", data=tiny.parent)
+    (folder / "usual.html").write_text(usual.to_html(), encoding="utf-8")
     return folder
 
 
@@ -96,6 +103,77 @@ def test_contents_lead_to_sections_by_keyboard(opened):
     page = opened("report.html")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert not page.get_by_text("Contents", exact=True).is_visible()
     page.locator(".toc a", has_text="Paired comparisons").focus()
     page.keyboard.press("Enter")
     assert page.get_by_role("heading", name="Paired comparisons").bounding_box()["y"] < 450
+
+
+@pytest.mark.slow
+def test_contents_fold_on_a_phone(opened):
+    page = opened("report.html", 360, 800)
+    link = page.locator(".toc a", has_text="Paired comparisons")
+    assert not link.is_visible()
+    page.get_by_text("Contents", exact=True).click()
+    link.click()
+    assert page.get_by_role("heading", name="Paired comparisons").bounding_box()["y"] < 200
+
+
+@pytest.mark.slow
+def test_a_usual_board_shows_every_column_in_rows_of_two_lines(opened):
+    page = opened("usual.html")
+    table = page.get_by_role("group", name="tiny, group-fairness")
+    assert table.evaluate("region => region.scrollWidth <= region.clientWidth")
+    lines = "row => row.getBoundingClientRect().height / parseFloat(getComputedStyle(row).lineHeight)"
+    for row in table.locator("tbody tr").all():
+        assert row.evaluate(lines) < 3  # a value, its interval, padding
+    page.get_by_role("link", name="rwg").click()
+    assert page.get_by_text("A. Author", exact=True).filter(visible=True).count() == 1
+
+
+@pytest.mark.slow
+def test_what_is_wider_than_a_phone_shows_it_and_keeps_its_first_column(opened):
+    page = opened("usual.html", 360, 800)
+    region = page.get_by_role("group", name="tiny, group-fairness")
+    assert "gradient" in region.evaluate("region => getComputedStyle(region).backgroundImage")
+    name = region.get_by_role("rowheader", name="rwg")
+    before = name.bounding_box()["x"]
+    region.evaluate("region => region.scrollBy(400, 0)")
+    assert name.bounding_box()["x"] == before
+
+
+#: The contrast of each filled or stroked shape of charts with the page, and the size of each text in pixels.
+MARKS = """() => {
+  const light = (css) => {
+    const [r, g, b] = css.match(/[\\d.]+/g).slice(0, 3).map((value) => {
+      const share = value / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const paper = light(getComputedStyle(document.body).backgroundColor);
+  const marks = {}, sizes = [];
+  for (const shape of document.querySelectorAll("svg :is(path, use, line, rect)")) {
+    const style = getComputedStyle(shape);
+    if (shape.closest("clipPath")) continue;
+    for (const [colour, alpha] of [[style.fill, style.fillOpacity], [style.stroke, style.strokeOpacity]]) {
+      // Bands and heat maps are paler: their numbers are texts. What patterns are made of is a shape too.
+      if (colour === "none" || colour.startsWith("url") || alpha * style.opacity < 1) continue;
+      marks[colour] = Math.max(light(colour), paper) / Math.min(light(colour), paper);
+    }
+  }
+  for (const text of document.querySelectorAll("svg text")) {
+    const svg = text.ownerSVGElement;
+    sizes.push(parseFloat(getComputedStyle(text).fontSize) * svg.clientWidth / svg.viewBox.baseVal.width);
+  }
+  return [marks, Math.min(...sizes)];
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_charts_are_legible(opened, scheme):
+    marks, smallest = opened("report.html", 360, 800, scheme).evaluate(MARKS)
+    assert len(marks) >= 4
+    assert {colour: contrast for colour, contrast in marks.items() if contrast < 3} == {}
+    assert smallest >= 11
