@@ -283,6 +283,23 @@ def test_worst_groups_are_tested_on_the_rows_of_the_group_that_both_have(two):
     assert lead.p == pytest.approx(1 - student(lead.value / error, int(elsewhere.pairs.effective) - 1))
 
 
+@pytest.mark.slow
+def test_equal_methods_are_rarely_called_different():
+    """Groups and origins that are not equally hard, and two methods that are equally good in each."""
+    task, generator, count = sd.task(metadata(4, 4, 60)), np.random.default_rng(0), 200
+    rows = task.rows("test")
+    true, origin = task.metadata.label[rows].astype(int), task.metadata.origin[rows]
+    group = np.unique(task.metadata.group[rows], return_inverse=True)[1]
+    called = {"worst": 0, "overall": 0}
+    for _ in range(count):
+        skill = generator.uniform(0.4, 0.9, 16)[group] + generator.normal(0, 0.1, origin.max() + 1)[origin]
+        labels = (np.where(generator.random(len(rows)) < skill, true, (true + 1) % 4) for _ in range(2))
+        first, second = (scores_of([task.evaluate(predicted)]) for predicted in labels)
+        for name in called:
+            called[name] += first[name].minus(second[name]).p < 0.05
+    assert max(called.values()) <= 0.05 * count
+
+
 def test_more_seeds_of_one_method_do_not_count_more(two):
     task, _, origin, right, (first, _) = two
     true = task.metadata.label[task.rows("test")].astype(int)

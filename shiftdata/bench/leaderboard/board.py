@@ -289,14 +289,16 @@ def _facts(entry: Entry) -> list[tuple[str, str]]:
     """The fields of the method card, the spread over seeds, and the rows of figures."""
     names = ("authors", "url", "code", "backbone", "trained_on", "trials")
     facts = [(name.replace("_", " "), str(getattr(entry.card, name)) or "-") for name in names]
-    scores = [(title_of(name), name, score) for name, score in entry.scores.items()]
+    scores = [(title_of(name), name, of) for name, of in entry.scores.items() if not name.startswith(CHANCE)]
     spread = ", ".join(
         f"{title} {printed(name, of.spread)}" for title, name, of in scores if math.isfinite(of.spread)
     )
     seeds = ", ".join(map(str, entry.seeds)) + (f"; standard deviation over them: {spread}" if spread else "")
     rows = ", ".join(f"{title} n={of.rows} ({of.of})" for title, _, of in scores)
-    chance = [f"{title} {printed(name, of.value)}" for title, name, of in scores if name.startswith(CHANCE)]
     facts.append(("pretraining", str(entry.card.pretraining.pretraining)))
     facts.append(("has the dataset", f"{entry.contamination.flag}: {entry.contamination.reason}"))
-    facts += [("by chance", ", ".join(chance))] if chance else []
+    if CHANCE in entry.scores:
+        expected, likely = (entry.scores[f"{CHANCE}{end}"].value for end in ("", "_p"))
+        lower = f"{printed(CHANCE, expected)} if all groups were equally hard; one this low has p"
+        facts.append(("worst group by chance", f"{lower} {shown_p(likely)}"))
     return [*facts, ("file", entry.file), ("seeds", seeds), ("rows", rows)]

@@ -61,11 +61,13 @@ class Pairs:
 
     @classmethod
     def of(cls, seeds: Sequence[Linear]) -> Pairs | None:
-        parts = [of.groups.clusters for of in seeds]
-        if not parts or None in parts:
+        parts = [of.groups.clusters for of in seeds if of.groups.clusters is not None]
+        if not parts or len(parts) < len(seeds):
             return None
         used = np.flatnonzero(np.any([of.derivatives != 0 for of in seeds], axis=0)).tolist()
-        right = sum(np.bincount(of.origin, of.right * np.isin(of.group, used), of.origins) for of in parts)
+        right = np.sum(
+            [np.bincount(of.origin, of.right * np.isin(of.group, used), of.origins) for of in parts], axis=0
+        )
         return cls(
             np.mean([of.influence() for of in seeds], axis=0),
             np.rint(right).astype(np.int64),
