@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values: TypeAlias = NDArray[np.float64]
-#: Okabe and Ito's blue, vermilion and green, which colour-blind readers mostly distinguish, and others: each
-#: has a contrast of 3 at least on a light page and a dark one. Black becomes the page's own ink.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#B9638F", "#A87D00", "#7D6FC7", "#000000")
+#: Okabe and Ito's blue and vermilion, which colour-blind readers distinguish, and others of their lightness: each
+#: has a contrast of 3 at least with a light page, a dark one and the ink of both, which replaces black.
+COLOURS = ("#0072B2", "#D55E00", "#008C66", "#B9638F", "#9A7200", "#7D6FC7", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 120
 #: Names below an axis that stand level: that many, of that many characters an inch.
