@@ -19,7 +19,7 @@ HOSTILE = '<img src=x onerror="document.title=1"></style><script>document.title=
 def pages(tiny, tmp_path_factory):
     """A report of several kinds of tables and a board, full of hostile names."""
     folder = tmp_path_factory.mktemp("pages")
-    methods = {"erm": (0.9, 0.4), "rwg": (0.85, 0.65), HOSTILE: (0.9, 0.9), "w" * 300: (0.5, 0.5)}
+    methods = {"erm": (0.9, 0.4), "rwg": (0.85, 0.65), HOSTILE: (0.5, 0.2), "w" * 300: (0.5, 0.5)}
     methods |= {f"method-{number}": (0.5, number / 20) for number in range(12)}
     words = [
         "uda source=kind0 target=kind1",
