@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values: TypeAlias = NDArray[np.float64]
-#: Okabe and Ito's blue and vermilion, which colour-blind readers distinguish, and others of their lightness: each
-#: has a contrast of 3 at least with a light page, a dark one and the ink of both, which replaces black.
+#: Okabe and Ito's blue and vermilion, which colour-blind readers distinguish, and others of their lightness.
+#: Each has a contrast of 3 at least with a light page, a dark one, and the ink of both, which replaces black.
 COLOURS = ("#0072B2", "#D55E00", "#008C66", "#B9638F", "#9A7200", "#7D6FC7", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 120
@@ -86,6 +86,11 @@ def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles
         lines_above = (title if titles and title != last else "", part)
         axes.set_title("\n".join(filter(None, lines_above)), loc="left", fontsize=10)
         last = title
+    same = [axes for axes, (_, block) in zip(figure.axes, blocks, strict=True) if _shape(block) != "map"]
+    if len(tables) == 1 and same:  # the blocks of a table have one unit
+        low, high = zip(*(axes.get_ylim() for axes in same), strict=True)
+        for axes in same:
+            axes.set_ylim(min(low), max(high))
     if cited:
         figure.supxlabel(cited, fontsize=6, color="0.4")
     for text in figure.findobj(require("matplotlib.text", "a chart").Text):

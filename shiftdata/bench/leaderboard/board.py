@@ -103,7 +103,7 @@ class Table:
 
     @cached_property
     def leads(self) -> dict[str, Lead]:
-        """What the first method is better by than each other file with a number; Holm adjusts p."""
+        """The lead of the first method over each other file with a number; Holm adjusts p."""
         name = self.headline
         rated = {entry.file: entry.scores[name] for entry in self.entries}
         (_, best), *others = rated.items()

@@ -159,7 +159,7 @@ def _table(pool: Group, comparisons: list[Comparison]) -> Table:
 
 
 def overview(pools: Sequence[Group]) -> Section:
-    """Who is ahead, by how much, and is it noise: a sentence and a table per kind and backbone."""
+    """Say who is ahead, by how much, and how sure that is: a sentence and a table per kind and backbone."""
     tables: dict[str, list[list[str]]] = {}
     answers: dict[str, str] = {}
     for pool in sorted(pools, key=lambda pool: rule_of(pool.rule).oracle):
