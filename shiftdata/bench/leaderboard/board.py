@@ -265,6 +265,8 @@ def bracketed(cell: tuple[str, str]) -> str:
 
 def printed(name: str, value: float) -> str:
     """Write a number of a figure as reports do: shares in per cent."""
+    if unit_of(name) == "probability":
+        return shown_p(value)
     return f"{100 * value:.1f}" if unit_of(name) == "%" else f"{value:.3f}"
 
 
