@@ -1,10 +1,11 @@
 """Defects that our pages once had, put back one by one: each fails the check that was written against it.
 
-A defect is a rule of style and elements at the end of a finished page: it outlives rewritten templates.
+Most are a rule of style and elements at the end of a finished page: they outlive rewritten templates.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -146,6 +147,40 @@ def test_a_defect_of_a_page_is_found(opened, name):
     page.evaluate(PUT, [defect.css, defect.html])
     after = check(page, [defect.found_by])
     assert set(after) - set(before)
+
+
+#: The view in which a heat map once had no column.
+UNTOUCHED = "#task=&taskbase=content"
+#: Texts of our assets as they once were: bars black in the dark, captions of a syllable a line, no heat map.
+OLD = {
+    "contrast of shapes": ("style.css", {".bar-of {": ".chart .bar-of {"}),
+    "broken words": (
+        "style.css",
+        {"wrap: break-word": "wrap: anywhere", ".heat caption {": ".heat figcaption {"},
+    ),
+    "empty parts": ("dataset.js", {"[-1, ...page.nuisances.keys()]": "[...page.nuisances.keys()]"}),
+}
+
+
+@pytest.mark.parametrize("found_by", OLD)
+def test_a_defect_of_an_asset_is_found(chromium, site, tmp_path, found_by):
+    asset, texts = OLD[found_by]
+    for folder in ("assets", "tiny"):
+        shutil.copytree(site / folder, tmp_path / folder)
+
+    def found() -> list[str]:
+        url = f"{(tmp_path / 'tiny' / 'index.html').as_uri()}{UNTOUCHED}"
+        with open_page(chromium, url) as (page, _):
+            at_size(page, LAPTOP, "dark")
+            return check(page, [found_by])
+
+    assert found() == []
+    file = tmp_path / "assets" / asset
+    for new, old in texts.items():
+        source = file.read_text(encoding="utf-8")
+        assert new in source
+        file.write_text(source.replace(new, old), encoding="utf-8")
+    assert found() != []
 
 
 @pytest.mark.parametrize(
