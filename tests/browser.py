@@ -12,23 +12,6 @@ import pytest
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
-#: Numbers of a page that the layout has broken: those whose text takes more than one line.
-BROKEN_NUMBERS = """() => {
-  const broken = [];
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const node = texts.currentNode;
-    if (!node.parentElement.checkVisibility() || node.parentElement.closest("script, svg")) continue;
-    for (const match of node.data.matchAll(/(?<![\\w-])\\d[\\d,.]*\\d(?![\\w-])/g)) {
-      const range = document.createRange();
-      range.setStart(node, match.index);
-      range.setEnd(node, match.index + match[0].length);
-      if (range.getClientRects().length > 1) broken.push(match[0]);
-    }
-  }
-  return broken;
-}"""
-
 
 @contextmanager
 def browser() -> Iterator[Any]:
@@ -42,24 +25,27 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-def accessibility_problems(page: Any) -> list[str]:
-    """What axe finds on an open page: nothing, for everybody to be able to use it."""
+def accessibility_problems(page: Any, *, contrast: bool = True) -> list[str]:
+    """What axe finds on an open page: nothing, for everybody to be able to use it.
+
+    The contrast of texts takes it most of its time; `tests/visual.py` has a check of its own.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
-    response = Axe().run(page).response
+    # Without `preload` it fetches no style again, which a page opened from a file may not.
+    options = {
+        "preload": False,
+        "resultTypes": ["violations"],
+        "rules": {"color-contrast": {"enabled": contrast}},
+    }
+    response = Axe().run(page, options=options).response
     return [
-        f"{one['id']}: {one['help']}; {node['html'][:200]}"
-        for one in response["violations"]
-        for node in one["nodes"]
+        f"{rule['id']}: {rule['help']}; {node['html'][:200]}"
+        for rule in response["violations"]
+        for node in rule["nodes"]
     ]
 
 
 def wait_for_text(page: Any, selector: str, text: str) -> None:
     """Wait until an element has a text; the policy of the pages forbids to evaluate one's own code for it."""
     page.locator(selector).filter(has_text=text).wait_for(state="attached")
-
-
-def broken_numbers(page: Any) -> list[str]:
-    """Return the numbers of an open page that take more than one line."""
-    found: list[str] = page.evaluate(BROKEN_NUMBERS)
-    return found

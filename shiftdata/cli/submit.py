@@ -57,10 +57,11 @@ def command(
 ) -> None:
     """Write predictions by key and a method card as one file, after checking them."""
     from shiftdata.bench import Records
-    from shiftdata.bench.leaderboard.board import cell
+    from shiftdata.bench.leaderboard.board import bracketed, cell
     from shiftdata.bench.leaderboard.judging import judge
     from shiftdata.bench.leaderboard.submission import Submission, template
     from shiftdata.bench.leaderboard.submitting import dataset_of, from_predictions, from_records
+    from shiftdata.bench.reporting.scores import title_of
 
     def metadata_of(name: str, base: str | None) -> Metadata:
         return read_metadata(name if data is None else data / name, base)
@@ -86,7 +87,8 @@ def command(
         submission.write(temporary)
         entries = judge(Submission.read(temporary), out.name, metadata)
     for entry in entries:
-        scores = ", ".join(f"{name} {cell(score)}" for name, score in entry.scores.items() if "@" not in name)
+        figures = ((name, score) for name, score in entry.scores.items() if "@" not in name)
+        scores = ", ".join(f"{title_of(name)} {bracketed(cell(name, score))}" for name, score in figures)
         print(f"{entry.card.method} on {entry.task}, {entry.set}, {len(entry.seeds)} seeds")
         print(f"    {scores or 'its labels are hidden: their owner judges the file'}")
     print(f"{out}: {submission.rows.num_rows:,} rows")

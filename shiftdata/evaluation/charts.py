@@ -31,16 +31,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values: TypeAlias = NDArray[np.float64]
-#: Okabe and Ito's colours, which most colour-blind readers can distinguish.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
+#: Okabe and Ito's blue and vermilion, which colour-blind readers distinguish, and others of their lightness.
+#: Each has a contrast of 3 at least with a light page, a dark one, and the ink of both, which replaces black.
+COLOURS = ("#0072B2", "#D55E00", "#008C66", "#B9638F", "#9A7200", "#7D6FC7", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 120
 #: Names below an axis that stand level: that many, of that many characters an inch.
 MOST_LEVEL, SIGNS = 6, 10
 #: Beyond these a block of bars or lines becomes a heat map, and a name is cut.
 MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
-#: Of a chart on a page, in inches: texts of 8 points are large enough where it fills the page.
-PAGE_WIDTH = 8
+#: Of a chart on a page, in inches: the style makes it so wide that its smallest text, of 8 points, has 11 px.
+PAGE_WIDTH = 6
+SMALL = 8
 
 # Heat maps of Pillow, in pixels: the darker a square, the larger its number.
 PADDING = 8
@@ -74,13 +76,21 @@ def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles
     # A heat map grows with its lines.
     heights = [1.2 + 0.22 * len(block.body) if _shape(block) == "map" else 3.6 for _, block in blocks]
     figure = new_figure(width, sum(heights) + 0.5)
-    last = ""
+    every, last = np.concatenate([_numbers(block)[0].ravel() for _, block in blocks]), ""
+    ends = (float(np.nanmin(every)), float(np.nanmax(every)))
     axes_of_blocks = figure.subplots(len(blocks), height_ratios=heights, squeeze=False).flat
     for axes, (title, block) in zip(axes_of_blocks, blocks, strict=True):
-        _draw(axes, block)
-        lines_above = (title if titles and title != last else "", block.part)
+        _draw(axes, block, ends)
+        axes.spines[["top", "right"]].set_visible(False)
+        part = block.part if titles or len(blocks) > 1 else ""  # a page has it in the table below
+        lines_above = (title if titles and title != last else "", part)
         axes.set_title("\n".join(filter(None, lines_above)), loc="left", fontsize=10)
         last = title
+    same = [axes for axes, (_, block) in zip(figure.axes, blocks, strict=True) if _shape(block) != "map"]
+    if len(tables) == 1 and same:  # the blocks of a table have one unit
+        low, high = zip(*(axes.get_ylim() for axes in same), strict=True)
+        for axes in same:
+            axes.set_ylim(min(low), max(high))
     if cited:
         figure.supxlabel(cited, fontsize=6, color="0.4")
     for text in figure.findobj(require("matplotlib.text", "a chart").Text):
@@ -97,16 +107,16 @@ def svg_chart(table: Table, name: str) -> str:
     """
     if not table.drawable:
         return ""
+    buffer = io.StringIO()
+    settings = {"svg.fonttype": "none", "svg.hashsalt": name, "font.size": SMALL}
     try:
-        figure = table.figure(width=PAGE_WIDTH) if table.figure else chart([table], PAGE_WIDTH, titles=False)
+        with require("matplotlib", "a chart").rc_context(settings), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
+            width, of_machine = PAGE_WIDTH, dict.fromkeys(("Creator", "Date", "Format", "Type"))
+            figure = table.figure(width=width) if table.figure else chart([table], width, titles=False)
+            figure.savefig(buffer, format="svg", transparent=True, metadata=of_machine)
     except InputError:
         return ""
-    buffer = io.StringIO()
-    context = require("matplotlib", "a chart").rc_context({"svg.fonttype": "none", "svg.hashsalt": name})
-    with context, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
-        of_machine = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=of_machine)
     text = buffer.getvalue()
     text = re.sub(r"<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r"<[^>]*>", lambda tag: _without_styles(tag[0], name), text)
@@ -167,13 +177,19 @@ def _scale(block: Block) -> list[int]:
     return steps if len(steps) >= len(block.columns) - 1 else []
 
 
-def _draw(axes: Axes, block: Block) -> None:
-    """Draw a block in the shape that fits it; a cell is a number with a spread or not."""
+def _numbers(block: Block) -> tuple[Values, Values]:
+    """Return the numbers of a block and their spreads; nan where a cell has none."""
     cells = [
         [(*map(float, filter(None, cell.split("±"))), np.nan, np.nan)[:2] for cell in line]
         for _, *line in block.body
     ]
     values, spreads = np.moveaxis(np.array(cells, dtype=float), 2, 0)
+    return values, spreads
+
+
+def _draw(axes: Axes, block: Block, ends: tuple[float, float]) -> None:
+    """Draw a block in the shape that fits it; `ends` are those of the scale of all heat maps of a figure."""
+    values, spreads = _numbers(block)
     rows, shape = [name for name, *_ in block.body], _shape(block)
     if shape == "bars":
         _bars(axes, rows, block.columns, values, spreads)
@@ -181,7 +197,7 @@ def _draw(axes: Axes, block: Block) -> None:
         scale = _scale(block)
         _lines(axes, rows, [block.columns[place] for place in scale], values[:, scale], spreads[:, scale])
     else:
-        _map(axes, rows, block.columns, values)
+        _map(axes, rows, block.columns, values, ends)
 
 
 def _bars(axes: Axes, groups: Sequence[str], series: Sequence[str], values: Values, errors: Values) -> None:
@@ -199,7 +215,7 @@ def _bars(axes: Axes, groups: Sequence[str], series: Sequence[str], values: Valu
     turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
     axes.set_xticks(np.arange(len(groups)), groups, **turned)
     if len(series) > 1:
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        axes.legend(fontsize=SMALL, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def _lines(axes: Axes, series: Sequence[str], scale: Sequence[str], values: Values, errors: Values) -> None:
@@ -212,24 +228,30 @@ def _lines(axes: Axes, series: Sequence[str], scale: Sequence[str], values: Valu
             linestyle=("-", "--")[place // len(COLOURS) % 2],
         )  # fmt: skip
     axes.set_xticks(range(len(scale)), scale)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    axes.legend(fontsize=SMALL, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def _known(errors: Values) -> Values | None:
     return errors if np.isfinite(errors).any() else None
 
 
-def _map(axes: Axes, rows: Sequence[str], columns: Sequence[str], values: Values) -> None:
-    low, high = np.nanmin(values), np.nanmax(values)
+def _map(
+    axes: Axes, rows: Sequence[str], columns: Sequence[str], values: Values, ends: tuple[float, float]
+) -> None:
+    """Draw squares between two ends, the bluer the larger: a page's ink is legible on all, light or dark."""
+    colours = require("matplotlib.colors", "a chart")
+    blues = colours.ListedColormap(
+        [(*colours.to_rgb(COLOURS[0]), alpha) for alpha in np.linspace(0.06, 0.7, 65)]
+    )
     edges = [np.arange(size + 1) - 0.5 for size in values.shape[::-1]]
-    axes.pcolormesh(*edges, values, cmap="viridis", vmin=low, vmax=high, edgecolor="face", linewidth=0.2)
+    axes.pcolormesh(*edges, values, cmap=blues, vmin=ends[0], vmax=ends[1])
     axes.invert_yaxis()
-    for (row, column), value in np.ndenumerate(values) if len(columns) <= 20 else ():
+    fits = len(columns) * SIGNS <= MOST_SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
+    for (row, column), value in np.ndenumerate(values) if fits else ():
         if np.isfinite(value):
-            colour = "#0a0a0a" if value > (low + high) / 2 else "#ffffff"  # never that of a page's text
-            axes.text(column, row, f"{value:g}", ha="center", va="center", fontsize=6, color=colour)
-    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=7)
-    axes.set_yticks(range(len(rows)), rows, fontsize=7)
+            axes.text(column, row, f"{value:g}", ha="center", va="center", fontsize=SMALL)
+    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=SMALL)
+    axes.set_yticks(range(len(rows)), rows, fontsize=SMALL)
 
 
 # Heat maps of counts.

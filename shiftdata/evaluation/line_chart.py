@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shiftdata.evaluation.charts import COLOURS, MARKERS, new_figure
+from shiftdata.evaluation.charts import COLOURS, MARKERS, SMALL, new_figure
 from shiftdata.evaluation.metrics.line import AXES, Line
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def line_figure(line: Line, sides: Sequence[str], width: float) -> Figure:
         right = point.clean > (low[0] + high[0]) / 2  # names stay inside of the axes
         label = axes.annotate(
             point.name, (point.clean, point.shifted), (-5 if right else 5, -9),
-            textcoords="offset points", ha="right" if right else "left", fontsize=8,
+            textcoords="offset points", ha="right" if right else "left", fontsize=SMALL,
         )  # fmt: skip
         label.set_in_layout(False)  # a long name must not shrink the axes
     if low.max() < high.min():  # as high on shifted as on clean rows
         diagonal = np.linspace(low.max(), high.min(), 41)
         axes.plot(diagonal, diagonal, linestyle=":", color="0.5", linewidth=1, zorder=0)
     if 1 < len(families) <= MOST_FAMILIES:
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        axes.legend(fontsize=SMALL, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
 
 

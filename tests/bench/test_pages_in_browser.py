@@ -10,17 +10,16 @@ from shiftdata.bench.leaderboard import Submission, leaderboard
 from shiftdata.bench.reporting import report
 from tests.bench.submissions import fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic
-from tests.browser import accessibility_problems, broken_numbers
+from tests.visual import at_size, open_page, problems
 
 HOSTILE = '<img src=x onerror="document.title=1"></style><script>document.title=2</script>'
-SCREENS = {"light": [(1280, 900), (3840, 2160)], "dark": [(360, 740)]}
 
 
 @pytest.fixture(scope="module")
 def pages(tiny, tmp_path_factory):
     """A report of several kinds of tables and a board, full of hostile names."""
     folder = tmp_path_factory.mktemp("pages")
-    methods = {"erm": (0.9, 0.4), "rwg": (0.85, 0.65), HOSTILE: (0.9, 0.9), "w" * 300: (0.5, 0.5)}
+    methods = {"erm": (0.9, 0.4), "rwg": (0.85, 0.65), HOSTILE: (0.5, 0.2), "w" * 300: (0.5, 0.5)}
     methods |= {f"method-{number}": (0.5, number / 20) for number in range(12)}
     words = [
         "uda source=kind0 target=kind1",
@@ -44,58 +43,90 @@ def pages(tiny, tmp_path_factory):
     written(folder / "sent", "refused.parquet", Submission(refused.card, refused.rows.slice(1)))
     board = leaderboard(folder / "sent", data=tiny.parent)
     (folder / "board.html").write_text(board.to_html(), encoding="utf-8")
+    (folder / "usual").mkdir()
+    for name, share in (("erm", 0.3), ("group-dro", 0.95), ("rwg", 0.6)):
+        parts = [part(task, "test", share, seed) for seed in range(3)]
+        sent = submitted(task, parts, method=name, rule="iid-mean-group")
+        written(folder / "usual", f"{name}.parquet", sent)
+    usual = leaderboard(folder / "usual", data=tiny.parent)
+    (folder / "usual.html").write_text(usual.to_html(), encoding="utf-8")
     return folder
 
 
-@pytest.fixture
-def opened(chromium, pages):
-    """Opens a page of a size and a scheme; nothing but the file may be asked for, and nothing complains."""
-    said, contexts = [], []
-
-    def open_(name, width=1280, height=900, scheme="light"):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: said.append(request.url) if name not in request.url else None)
-        page.goto((pages / name).as_uri())
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert [text for text in said if not text.startswith("data:,")] == []
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("report.html", "Report on made"), ("board.html", "Leaderboard"), ("usual.html", "Leaderboard")],
+)
+def test_everybody_can_use_the_page_on_every_screen(chromium, pages, name, title):
+    with open_page(chromium, (pages / name).as_uri()) as (page, watch):
+        assert page.title() == title
+        assert problems(page, watch) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["report.html", "board.html"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_the_page_on_every_screen(opened, name, scheme):
-    for width, height in SCREENS[scheme]:
-        page = opened(name, width, height, scheme)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert broken_numbers(page) == []
-        assert page.title() == ("Report on made" if name == "report.html" else "Leaderboard")
-        if width < 3000:
-            assert accessibility_problems(page) == []
+def test_hostile_names_are_texts(chromium, pages, name):
+    with open_page(chromium, (pages / name).as_uri()) as (page, _):
+        assert page.locator("img, script, main style").count() == 0
+        assert page.get_by_text(HOSTILE).count() > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["report.html", "board.html"])
-def test_hostile_names_are_texts(opened, name):
-    page = opened(name)
-    assert page.locator("img, script, main style").count() == 0
-    assert page.get_by_text(HOSTILE).count() > 0
+def test_contents_lead_to_sections_by_keyboard(chromium, pages):
+    with open_page(chromium, (pages / "report.html").as_uri()) as (page, _):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.locator(".toc a", has_text="Paired comparisons").focus()
+        page.keyboard.press("Enter")
+        assert page.get_by_role("heading", name="Paired comparisons").bounding_box()["y"] < 450
 
 
 @pytest.mark.slow
-def test_contents_lead_to_sections_by_keyboard(opened):
-    page = opened("report.html")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
-    page.locator(".toc a", has_text="Paired comparisons").focus()
-    page.keyboard.press("Enter")
-    assert page.get_by_role("heading", name="Paired comparisons").bounding_box()["y"] < 450
+def test_contents_fold_on_a_phone(chromium, pages):
+    with open_page(chromium, (pages / "report.html").as_uri(), opened=False) as (page, _):
+        summary = page.get_by_text("Contents", exact=True)
+        link = page.locator(".toc a", has_text="Paired comparisons")
+        assert (summary.is_visible(), link.is_visible()) == (False, True)
+        at_size(page, (360, 800), "light")
+        assert (summary.is_visible(), link.is_visible()) == (True, False)
+        summary.click()
+        link.click()
+        assert page.get_by_role("heading", name="Paired comparisons").bounding_box()["y"] < 200
+
+
+@pytest.mark.slow
+def test_a_usual_board_shows_every_column_in_rows_of_two_lines(chromium, pages):
+    with open_page(chromium, (pages / "usual.html").as_uri(), opened=False) as (page, _):
+        table = page.get_by_role("group", name="tiny, group-fairness")
+        assert table.evaluate("region => region.scrollWidth <= region.clientWidth")
+        lines = "row => row.getBoundingClientRect().height / parseFloat(getComputedStyle(row).lineHeight)"
+        for row in table.locator("tbody tr").all():
+            assert row.evaluate(lines) < 3  # a value, its interval, padding
+        page.get_by_role("link", name="rwg").click()
+        assert page.get_by_text("A. Author", exact=True).filter(visible=True).count() == 1
+
+
+@pytest.mark.slow
+def test_what_is_wider_than_a_phone_shows_it_and_keeps_its_first_column(chromium, pages):
+    with open_page(chromium, (pages / "usual.html").as_uri()) as (page, _):
+        at_size(page, (360, 800), "light")
+        region = page.get_by_role("group", name="tiny, group-fairness")
+        assert "gradient" in region.evaluate("region => getComputedStyle(region).backgroundImage")
+        name = region.get_by_role("rowheader", name="rwg")
+        before = name.bounding_box()["x"]
+        region.evaluate("region => region.scrollBy(400, 0)")
+        assert name.bounding_box()["x"] == before
+
+
+#: The size in pixels of the smallest text of charts.
+SMALLEST = """() => Math.min(...[...document.querySelectorAll("svg text")].map((text) =>
+  parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.clientWidth
+  / text.ownerSVGElement.viewBox.baseVal.width))"""
+
+
+@pytest.mark.slow
+def test_texts_of_charts_are_legible_on_a_phone(chromium, pages):
+    with open_page(chromium, (pages / "report.html").as_uri()) as (page, _):
+        at_size(page, (360, 800), "light")
+        assert page.evaluate(SMALLEST) >= 11

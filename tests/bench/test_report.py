@@ -70,7 +70,7 @@ def test_fairness_has_the_worst_group_over_mu_with_its_spread(fair):
         table.title.partition(",")[0] for table in section(report(fair, ["iid-worst"]), "Group").tables
     ] == [
         "Worst group",
-        "Mean of the 3 worst groups",
+        "3 worst groups",
         "Mean over groups",
     ]
 

@@ -8,26 +8,30 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 
-from shiftdata.bench.leaderboard.judging import HEADLINES, Entry, Score, judge, task_named
+from shiftdata.bench.leaderboard.judging import HEADLINES, Entry, Lead, Score, judge, task_named
 from shiftdata.bench.leaderboard.submission import Submission
+from shiftdata.bench.reporting.comparisons import LEVEL, NBSP
+from shiftdata.bench.reporting.scores import title_of, unit_of
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.hidden import read_labels
 from shiftdata.data.format.names import shown
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics import ranks
-from shiftdata.evaluation.metrics.records import number
+from shiftdata.evaluation.metrics.differences import holm, shown_p
 from shiftdata.evaluation.pages.shell import render_alone
 from shiftdata.tables import harmless, markdown
 
 #: Figures that are better when lower.
 LESS = ("drop@", "mean_drop", "failures", "marginal_error", "std_domain")
-#: The most methods to name as possibly the best.
+#: The most methods to name from which no difference is shown.
 MOST = 3
+#: The beginning of figures that say what a headline could be by chance.
+CHANCE = "worst_by_chance"
 
 
 @dataclass(frozen=True)
@@ -64,62 +68,78 @@ class Table:
         entry = self.entries[0]
         leaks = " Origins are in two of its sets, as in its paper: results are too good." * entry.leaky
         return (
-            f"{entry.task}, {entry.rows:,} rows, base {entry.card.base}, content_id "
-            f"{entry.card.content_id[:16]}, task {entry.task_id[:16]}. Ranked by {self.headline}, the mean "
-            f"over seeds; in brackets 95 % intervals over origins, the ends averaged over seeds.{leaks}"
+            "Figures in %, means over seeds, with 95 % intervals over origins, the ends averaged over seeds. "
+            "Behind the first, in points: p of the paired test over origins, with Holm's adjustment for all "
+            f"methods. {entry.task}, {entry.rows:,} rows, base {entry.card.base}, content_id "
+            f"{entry.card.content_id[:16]}, task {entry.task_id[:16]}.{leaks}"
         )
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The official figures, the headline first, without the points of curves."""
-        names = self.entries[0].scores
-        return (self.headline, *(name for name in names if "@" not in name and name != self.headline))
+        """The official figures after the headline, without the points of curves and without chance."""
+        names = (name for name in self.entries[0].scores if name != self.headline)
+        return tuple(name for name in names if "@" not in name and not name.startswith(CHANCE))
 
     @property
     def header(self) -> list[str]:
-        return ["method", "rank", *self.figures, "seeds", "selection", "pretraining"]
+        first, *names = map(_head, (self.headline, *self.figures))
+        return ["method", "rank", first, "behind the first", *names, "selected by", "pretraining"]
 
     @property
-    def body(self) -> list[list[str]]:
-        """The cells of each line, in the order of `header`."""
+    def body(self) -> list[list[tuple[str, str]]]:
+        """The cells of each line, in the order of `header`: a value, and what belongs to it."""
         return [
             [
-                entry.card.method,
-                f"{rank:g}",
-                *(cell(entry.scores[name]) for name in self.figures),
-                f"{len(entry.seeds)}",
-                entry.card.rule,
-                f"{entry.card.pretraining.pretraining}; has the dataset: {entry.contamination.flag}",
+                (entry.card.method, ""),
+                (f"{rank:g}", ""),
+                cell(self.headline, entry.scores[self.headline]),
+                self._behind(entry),
+                *(cell(name, entry.scores[name]) for name in self.figures),
+                (entry.card.rule, f"{len(entry.seeds)} seed{'s' * (len(entry.seeds) > 1)}"),
+                (_weights(entry), f"has the dataset: {entry.contamination.flag}"),
             ]
             for rank, entry in self.lines
         ]
 
+    @cached_property
+    def leads(self) -> dict[str, Lead]:
+        """The lead of the first method over each other file with a number; Holm adjusts p."""
+        name = self.headline
+        rated = {entry.file: entry.scores[name] for entry in self.entries}
+        (_, best), *others = rated.items()
+        others = [(file, score) for file, score in others if math.isfinite(score.value)]
+        less = name.startswith(LESS)
+        leads = [score.minus(best) if less else best.minus(score) for _, score in others]
+        adjusted = holm([lead.p for lead in leads])
+        return {file: replace(lead, p=p) for (file, _), lead, p in zip(others, leads, adjusted, strict=True)}
+
+    def _behind(self, entry: Entry) -> tuple[str, str]:
+        lead = self.leads.get(entry.file)
+        return ("-", "") if lead is None else (printed(self.headline, lead.value), _p(lead))
+
     @property
     def ahead(self) -> str:
-        """The first method, and the methods from which its difference, paired by origin, may be 0."""
-        name = self.headline
-        rated = [entry for entry in self.entries if math.isfinite(entry.scores[name].value)]
-        if not rated:
-            return f"No method has a {name}."
-        first, *others = rated
-        best = first.scores[name]
-
-        def behind(entry: Entry) -> bool:
-            low, high = best.minus(entry.scores[name])
-            return high < 0 if name.startswith(LESS) else low > 0  # False for nan
-
-        text = f"{first.card.method} is first by {name}, {number(best.value)}"
-        if not others:
+        """The first method, by how much, and what the paired tests say of the others."""
+        name, first = self.headline, self.entries[0]
+        value, _ = cell(name, first.scores[name])
+        if value == "-":
+            return f"No method has a number for {title_of(name)}."
+        unit = f"{NBSP}%" * (unit_of(name) == "%")
+        text = f"{first.card.method} is first by {title_of(name)}, {value}{unit}"
+        leads = [(of.card.method, self.leads[of.file]) for of in self.entries if of.file in self.leads]
+        if not leads:
             return f"{text}, and alone."
-        left = [entry.card.method for entry in others if not behind(entry)]
-        if not left:
-            return (
-                f"{text}; the 95 % intervals of its differences from all others, paired by origin, exclude 0."
-            )
-        more = f" and {len(left) - MOST:,} more" if len(left) > MOST else ""
+        method, lead = leads[0]
+        over = f"over {lead.origins:,} origins"
+        unclear = [f"{method} ({_p(lead)})" for method, lead in leads if not lead.p < LEVEL]
+        if unclear:
+            more = f" and {len(unclear) - MOST:,} more" * (len(unclear) > MOST)
+            return f"{text}; no difference shown from {', '.join(unclear[:MOST])}{more}, paired tests {over}."
+        by, low, high = (printed(name, of) for of in (lead.value, lead.low, lead.high))
+        rest = " and of all others" * (len(leads) > 1)
         return (
-            f"{text}; the 95 % intervals of its differences from {', '.join(left[:MOST])}{more}, paired by "
-            "origin, include 0: who is better is open."
+            f"{text}, ahead of {method} by {by} points (95 % interval {low} to {high}; paired test {over}, "
+            f"{_p(lead)}){rest}."
         )
 
 
@@ -133,8 +153,9 @@ class Board:
     def to_markdown(self) -> str:
         parts = []
         for table in self.tables:
-            parts += [f"### {harmless(table.title)}", harmless(table.about)]
-            parts += [_markdown(table.header, table.body)]
+            parts += [f"### {harmless(table.title)}", harmless(table.ahead)]
+            lines = [list(map(bracketed, line)) for line in table.body]
+            parts += [_markdown(table.header, lines), harmless(table.about)]
         if self.refused:
             lines = [[refused.file, refused.method or "-", refused.reason] for refused in self.refused]
             parts += ["### Refused", _markdown(["file", "method", "reason"], lines)]
@@ -145,7 +166,6 @@ class Board:
             {
                 "id": f"t{number}",
                 "table": table,
-                "body": [[text.partition(" [") for text in line[:-2]] + line[-2:] for line in table.body],
                 "cards": [(entry.card, _facts(entry)) for entry in table.entries],
             }
             for number, table in enumerate(self.tables)
@@ -230,12 +250,37 @@ def _table(entries: Sequence[Entry], oracle: bool) -> Table:
     )
 
 
-def cell(score: Score) -> str:
+def cell(name: str, score: Score) -> tuple[str, str]:
     """Format a figure: the value, and its interval if it has one."""
     if math.isnan(score.value):
-        return "-"
-    interval = "" if math.isnan(score.low) else f" [{score.low:.4f}, {score.high:.4f}]"
-    return f"{score.value:.4f}{interval}"
+        return "-", ""
+    ends = "" if math.isnan(score.low) else f"{printed(name, score.low)} to {printed(name, score.high)}"
+    return printed(name, score.value), ends
+
+
+def bracketed(cell: tuple[str, str]) -> str:
+    """Write a cell on one line."""
+    return f"{cell[0]} [{cell[1]}]" if cell[1] else cell[0]
+
+
+def printed(name: str, value: float) -> str:
+    """Write a number of a figure as reports do: shares in per cent."""
+    if unit_of(name) == "probability":
+        return shown_p(value)
+    return f"{100 * value:.1f}" if unit_of(name) == "%" else f"{value:.3f}"
+
+
+def _head(name: str) -> str:
+    return title_of(name) if unit_of(name) == "%" else f"{title_of(name)} ({unit_of(name)})"
+
+
+def _p(lead: Lead) -> str:
+    return "not tested" if math.isnan(lead.p) else f"p{NBSP}{shown_p(lead.p)}"
+
+
+def _weights(entry: Entry) -> str:
+    weights = entry.card.pretraining.pretraining
+    return weights.weights or weights.sha256[:16] or str(weights)
 
 
 def _markdown(header: Iterable[str], body: Iterable[Iterable[str]]) -> str:
@@ -246,11 +291,16 @@ def _facts(entry: Entry) -> list[tuple[str, str]]:
     """The fields of the method card, the spread over seeds, and the rows of figures."""
     names = ("authors", "url", "code", "backbone", "trained_on", "trials")
     facts = [(name.replace("_", " "), str(getattr(entry.card, name)) or "-") for name in names]
-    scores = entry.scores.items()
+    scores = [(title_of(name), name, of) for name, of in entry.scores.items() if not name.startswith(CHANCE)]
     spread = ", ".join(
-        f"{name} {number(score.spread)}" for name, score in scores if math.isfinite(score.spread)
+        f"{title} {printed(name, of.spread)}" for title, name, of in scores if math.isfinite(of.spread)
     )
     seeds = ", ".join(map(str, entry.seeds)) + (f"; standard deviation over them: {spread}" if spread else "")
-    rows = ", ".join(f"{name} n={score.rows} ({score.of})" for name, score in scores)
+    rows = ", ".join(f"{title} n={of.rows} ({of.of})" for title, _, of in scores)
+    facts.append(("pretraining", str(entry.card.pretraining.pretraining)))
     facts.append(("has the dataset", f"{entry.contamination.flag}: {entry.contamination.reason}"))
+    if CHANCE in entry.scores:
+        expected, likely = (entry.scores[f"{CHANCE}{end}"].value for end in ("", "_p"))
+        lower = f"{printed(CHANCE, expected)} if all groups were equally hard; one this low has p"
+        facts.append(("worst group by chance", f"{lower} {shown_p(likely)}"))
     return [*facts, ("file", entry.file), ("seeds", seeds), ("rows", rows)]

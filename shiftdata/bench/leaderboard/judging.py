@@ -13,12 +13,15 @@ import pyarrow.compute as pc
 
 from shiftdata.baselines.pretrained.registry import Contamination, contamination
 from shiftdata.bench.leaderboard.submission import Card, Submission, tests_of
-from shiftdata.data.arrays import FloatArray
+from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.hidden import Answers
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
+from shiftdata.evaluation.metrics.differences import paired_test
+from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.metrics.records import some
+from shiftdata.evaluation.metrics.statistics import reach, student
 from shiftdata.evaluation.protocols import parse_protocol, protocols
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import Evaluation, Task, TaskWarning
@@ -30,11 +33,56 @@ HEADLINES = ("worst", "worst_identity", "worst_region", "mean_domain", "h_score"
 
 
 @dataclass(frozen=True)
+class Lead:
+    """The difference of two methods: its 95 % interval, and the p-value that they are equally good."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    origins: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A figure by origin: the influence of each, the mean over seeds, and its right rows, the sum over seeds.
+
+    `group` is the one group on whose rows the figure is a share, None where it depends on several; there the
+    test of two methods is `paired_test`, elsewhere Student's on the influences. `effective` is Kish's number
+    of origins.
+    """
+
+    influence: FloatArray
+    right: IntArray
+    group: int | None
+    seeds: int
+    effective: float
+    origins: int
+
+    @classmethod
+    def of(cls, seeds: Sequence[Linear]) -> Pairs | None:
+        parts = [of.groups.clusters for of in seeds if of.groups.clusters is not None]
+        if not parts or len(parts) < len(seeds):
+            return None
+        used = np.flatnonzero(np.any([of.derivatives != 0 for of in seeds], axis=0)).tolist()
+        right = np.sum(
+            [np.bincount(of.origin, of.right * np.isin(of.group, used), of.origins) for of in parts], axis=0
+        )
+        return cls(
+            np.mean([of.influence() for of in seeds], axis=0),
+            np.rint(right).astype(np.int64),
+            used[0] if len(used) == 1 else None,
+            len(seeds),
+            seeds[0].effective,
+            seeds[0].origins,
+        )
+
+
+@dataclass(frozen=True)
 class Score:
     """A figure: its mean over seeds, a 95 % interval over origins (nan for none), its spread over seeds.
 
-    `influence` is that of each origin on a headline figure, the mean over seeds; `reach` is half the width of
-    its interval in standard errors.
+    `pairs` is what a headline figure's comparison with another method's needs.
     """
 
     value: float
@@ -43,16 +91,24 @@ class Score:
     spread: float
     rows: str
     of: str
-    reach: float = math.nan
-    influence: FloatArray | None = field(default=None, repr=False, compare=False)
+    pairs: Pairs | None = field(default=None, repr=False, compare=False)
 
-    def minus(self, other: Score) -> tuple[float, float]:
-        """The 95 % interval of the difference from another method's figure, paired by origin."""
-        if self.influence is None or other.influence is None:
-            return math.nan, math.nan
-        error = math.sqrt(float(((self.influence - other.influence) ** 2).sum()))
-        middle, half = self.value - other.value, max(self.reach, other.reach) * error
-        return middle - half, middle + half
+    def minus(self, other: Score) -> Lead:
+        """The difference from another method's figure on the same rows, paired by origin."""
+        lead, mine, theirs = self.value - other.value, self.pairs, other.pairs
+        if mine is None or theirs is None:
+            return Lead(lead)
+        error = math.sqrt(float(((mine.influence - theirs.influence) ** 2).sum()))
+        effective = min(mine.effective, theirs.effective)
+        half = reach(effective) * error
+        if mine.group is not None and mine.group == theirs.group:
+            seeds = math.gcd(mine.seeds, theirs.seeds)  # each method's right rows count as often
+            p = paired_test(mine.right * (theirs.seeds // seeds) - theirs.right * (mine.seeds // seeds))
+        elif error > 0:
+            p = 1 - student(lead / error, max(1, math.floor(effective) - 1))
+        else:
+            p = math.nan if lead else 1.0
+        return Lead(lead, lead - half, lead + half, p, mine.origins)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +271,6 @@ def scores_of(results: Sequence[Evaluation]) -> dict[str, Score]:
             float(values.std(ddof=1)) if len(values) > 1 else math.nan,
             first.rows,
             first.of if len({figure.of for figure in figures}) == 1 else "another in each seed",
-            math.nan if first.linear is None else first.linear.reach,
-            np.asarray(np.mean([of.influence() for of in linear], axis=0)) if paired else None,
+            Pairs.of(linear) if paired else None,
         )
     return scores

@@ -21,18 +21,21 @@ from shiftdata.bench.reporting.scores import (
     rule_label,
     span,
     title_of,
+    unit_of,
 )
+from shiftdata.bench.selection import rule_of
 from shiftdata.data.arrays import FloatArray
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.differences import holm, student_test
+from shiftdata.evaluation.metrics.differences import holm, shown_p, student_test
 from shiftdata.tables import Table
 
 LEVEL = 0.05
-SURE, UNSURE = "more than noise", "may be noise"
+NBSP = "\u00a0"
+SURE, UNSURE = "more than noise", "no difference shown"
 AHEAD = (
-    "Ahead is the method with the highest mean over the tasks that most methods have. A lead, in points with "
-    f"its 95 % interval, is {SURE} if the paired comparison calls it higher after Holm's adjustment for all "
-    "methods. The first and the next were picked by these numbers: their difference looks surer than it is."
+    "Ahead is the method with the highest mean over the tasks that most methods have. Leads are in points; p "
+    "is Student's for paired tasks or seeds, with Holm's adjustment for all methods. The first and the next "
+    "were picked by these numbers: their difference looks surer than it is."
 )
 READING = (
     "A difference is higher or lower if the 95 % interval (Student's, over the mean difference of each task, "
@@ -141,10 +144,7 @@ def _table(pool: Group, comparisons: list[Comparison]) -> Table:
     body = []
     for pair in comparisons:
         above = f"{(pair.differences > 0).sum()} of {len(pair.differences)} {pair.of}"
-        p = [
-            "-" if math.isnan(value) else f"{value:.3f}" if value >= 0.001 else "<0.001"
-            for value in (pair.p, pair.adjusted)
-        ]
+        p = map(shown_p, (pair.p, pair.adjusted))
         body.append([pair.method, f"{pair.mean:+.2f}", pair.interval, pair.verdict, above, *p])
     pairs = span(pair.pairs for pair in comparisons)
     counted = f"Comparisons: {len(comparisons):,}, of {pairs} pairs of runs with one seed."
@@ -159,25 +159,42 @@ def _table(pool: Group, comparisons: list[Comparison]) -> Table:
 
 
 def overview(pools: Sequence[Group]) -> Section:
-    """Who is ahead, one line per rule, one table per kind and backbone."""
+    """Say who is ahead, by how much, and how sure that is: a sentence and a table per kind and backbone."""
     tables: dict[str, list[list[str]]] = {}
-    for pool in pools:
+    answers: dict[str, str] = {}
+    for pool in sorted(pools, key=lambda pool: rule_of(pool.rule).oracle):
         order = _ranked(pool.scores)
         if len(order) < 2:
             continue
-        methods, tasks = len({score.selected.study.method for score in pool.scores}), len(pool.tasks)
-        title = (
-            f"{capital(title_of(pool.kind.main))}, %: {methods:,} methods with {pool.backbone}, "
-            f"{pool.kind.name} on {pool.dataset}, {tasks:,} task{'s' * (tasks > 1)}"
-        )
+        tasks, unit = len(pool.tasks), " %" * (unit_of(pool.kind.main) == "%")
         (first, mean), (second, _) = order[:2]
-        over = [_lead(pool.scores, first, name) for name in (second, pool.baseline)]
-        if first == pool.baseline:
-            over[1] = "it is the baseline"
-        tables.setdefault(title, []).append([rule_label(pool.rule), first, f"{mean:.1f}", *over])
-    header = ("selected by", "ahead", "mean", "over the next", "over the baseline")
-    plain = tuple(Table.plain(title, header, lines) for title, lines in tables.items())
-    return Section("In short", plain, (AHEAD,) if plain else ())
+        behind = [name for name in dict.fromkeys((second, pool.baseline)) if name != first]
+        leads = [_lead(pool.scores, first, name) for name in behind]
+        main, rule = title_of(pool.kind.main), rule_label(pool.rule)
+        about = f"{pool.kind.name}, {pool.backbone}, {tasks:,} task{'s' * (tasks > 1)}"
+        title = f"{capital(main)}{',' * bool(unit)}{unit}: {pool.dataset}, {about}"
+        answers.setdefault(
+            title,
+            f"On {pool.dataset} ({about}, selected by {rule}) {first} is ahead: "
+            f"{main} {mean:.1f}{unit and NBSP + '%'}, "
+            f"{' and '.join(map(_said, leads))}.",
+        )
+        lines = ([rule, first, f"{mean:.1f}", *lead] for lead in leads)
+        tables.setdefault(title, []).extend(lines)
+    header = ("selected by", "ahead", "mean", "of", "by", "95 % interval", "p", "verdict")
+    plain = tuple(
+        Table.plain(title, header, lines, [AHEAD] * (place == len(tables)))
+        for place, (title, lines) in enumerate(tables.items(), start=1)
+    )
+    return Section("Who is ahead", plain, tuple(answers.values()))
+
+
+def _said(lead: Sequence[str]) -> str:
+    behind, points, interval, p, verdict = lead
+    if points == "-":
+        return f"with no task in common with {behind}"
+    tested = "not tested" if p == "-" else f"{verdict}: 95 % interval {interval}, p {p}"
+    return f"{points} points over {behind} ({tested})"
 
 
 def _ranked(scores: Sequence[Score]) -> list[tuple[str, float]]:
@@ -196,15 +213,14 @@ def means_of(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
     return {method: of for method, of in means.items() if len(of) == most}
 
 
-def _lead(scores: Sequence[Score], first: str, behind: str) -> str:
-    """The lead of one method over another, in points."""
-    comparison = next((pair for pair in compared(scores, behind) if pair.method == first), None)
-    if comparison is None:
-        return f"{behind}: no task in common"
-    sure = SURE if comparison.verdict == "higher" else UNSURE
-    low, high = comparison.low, comparison.high
-    between = f" ({low:+.1f} to {high:+.1f})" if np.isfinite(low) else ""
-    return f"{sure}: {comparison.mean:+.1f}{between} over {behind}"
+def _lead(scores: Sequence[Score], first: str, behind: str) -> tuple[str, str, str, str, str]:
+    """The method behind, the lead over it in points, its interval and p, and the verdict."""
+    pair = next((pair for pair in compared(scores, behind) if pair.method == first), None)
+    if pair is None:
+        return behind, "-", "-", "-", "no task in common"
+    interval = f"{pair.low:+.1f} to {pair.high:+.1f}" if math.isfinite(pair.low) else "-"
+    verdict = SURE if pair.verdict == "higher" else UNSURE
+    return behind, f"{pair.mean:+.1f}", interval, shown_p(pair.adjusted), verdict
 
 
 #: Methods whose name here is not the lower-case name in the papers.

@@ -54,7 +54,7 @@ UNITS = {
 }  # fmt: skip
 TITLES = {
     "overall": "accuracy", "worst": "worst group", "mean": "mean over groups",
-    "worst_3": "mean of the 3 worst groups", "worst_5": "mean of the 5 worst groups", "h_score": "H-score",
+    "worst_3": "3 worst groups", "worst_5": "5 worst groups", "h_score": "H-score",
     "h_score_classes": "H-score over classes", "known": "known classes", "unknown": "unknown classes",
     "mean_domain": "mean over domains", "worst_domain": "worst domain", "std_domain": "SD over domains",
     "mean_class": "mean over classes", "mean_drop": "mean drop", "failures": "trajectories that fail",

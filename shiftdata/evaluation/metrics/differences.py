@@ -71,3 +71,12 @@ def holm(p: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, value * (len(tests) - rank)))
         adjusted[place] = largest
     return adjusted
+
+
+def shown_p(p: float) -> str:
+    """Write a p-value for people.
+
+    >>> shown_p(0.0312), shown_p(0.0004), shown_p(math.nan)
+    ('0.031', '<0.001', '-')
+    """
+    return "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "<0.001"
