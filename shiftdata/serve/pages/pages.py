@@ -23,6 +23,7 @@ from shiftdata.data.places.store import Store
 from shiftdata.evaluation.pages.shell import as_size, markdown, render
 from shiftdata.evaluation.protocols import parse_protocol, protocols, task
 from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.verdict import lead_of, leaks_of, strip_of, verdict
 from shiftdata.untrusted.pictures import decoded_picture
 
 SIDE = 96  # of a square of a sprite of a group
@@ -35,6 +36,16 @@ MOST_SETS, MOST_BARS = 12, 40
 PICTURES, CARD = ("preview.jpg", "groups.png"), (480, 240)
 #: Characters by which a dataset is found.
 MOST_SEARCHED = 4000
+#: The parameters of protocols, in words.
+PARAMETERS = {
+    "k": "classes of group-fairness, each of them mostly in one nuisance of its own",
+    "mu": "the share of rows that a class keeps in other nuisances, relative to its own: 0.1, or 1 for balance",
+    "nu": "the range of the share of rows that a class keeps in its own nuisance, from 0.3 to 1 by default",
+    "alpha": "how far label-shift goes: the smaller, the more unequal the labels of the target",
+    "test, source, target": "names of nuisances, such as test=a or source=a,b target=c",
+    "dominant, minor": "nuisances with many and with few training rows of each class, in flexible-dg",
+    "seed": "another draw of classes, nuisances or rows",
+}
 #: The scripts of each page, after `data.js`.
 SCRIPTS = {"dataset": ("grid.js", "dataset.js"), "example": ("example.js",), "severity": ("severity.js",)}
 
@@ -184,6 +195,22 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     splits = manifest.canonical_splits
     config = next((name for name in manifest.configs if manifest.canonical(name)), "")
     return {
+        "lead": lead_of(manifest),
+        "verdict": rows.keep("verdict", lambda: verdict(rows)),
+        "strip": rows.keep(("strip", place.each), lambda: strip_of(rows, place.sample(rows))),
+        "leaks": list(leaks_of(rows)[0].items()),
+        "traces": [
+            (trace.name, trace.target, trace.accuracy, trace.chance, trace.plainest, trace.alone)
+            for trace in (manifest.shortcuts.traces if manifest.shortcuts else ())
+        ],
+        "credits": [(credit.license, credit.attribution, credit.rows) for credit in manifest.credits],
+        "splits": [(split.name, " ".join([split.summary, *split.notes])) for split in splits],
+        "parameters": PARAMETERS,
+        "examples": _examples(manifest),
+        "protocols": [
+            (known.id, known.about, " ".join(f"{name}={value}" for name, value in known.parameters().items()))
+            for known in protocols()
+        ],
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
         "card": rows.keep(("card", place.file_url), lambda: card_of(dataset.store, place.file_url)),
         "repo_id": place.repo_id or f"{NAMESPACE}/{manifest.name}",
@@ -191,6 +218,13 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "example_split": next(iter(manifest.splits_of(config or manifest.default_config))),
         "example_task": splits[0].name if splits else "",
     }
+
+
+def _examples(manifest: Manifest) -> list[str]:
+    """Return words that make tasks of this dataset."""
+    names = [name for name in manifest.nuisances if re.fullmatch(r"[\w-]+", name)][:1]
+    conditions = [f"{manifest.roles.nuisance}!={name}" for name in names]
+    return ["group-fairness k=2 mu=0.1", *(f"leave-one-domain-out test={name}" for name in names), *conditions]
 
 
 def card_of(store: Store, file_url: str) -> Any:
@@ -226,7 +260,7 @@ def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
 
 
 def distributions(rows: Rows) -> list[dict[str, Any]]:
-    """Count rows by split, label, nuisance and severity."""
+    """Count rows by split, label, nuisance and severity, where there are several."""
     known, label = rows.metadata, rows.dataset.manifest.roles.label
     steps, at_step = np.unique(known.columns["severity"], return_inverse=True)
     columns = {
@@ -236,7 +270,7 @@ def distributions(rows: Rows) -> list[dict[str, Any]]:
         "severities": ([f"{step:g}" for step in steps], at_step if rows.is_continuous else at_step[:0]),
     }
     charts = [_chart(caption, names, codes) for caption, (names, codes) in columns.items()]
-    return [chart for chart in charts if chart["pairs"]]
+    return [chart for chart in charts if len(chart["pairs"]) > 1]
 
 
 def _chart(caption: str, names: Collection[str], codes: NDArray[np.integer]) -> dict[str, Any]:
