@@ -43,6 +43,8 @@ MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
 PAGE_WIDTH = 8
 
 # Heat maps of Pillow, in pixels: the darker a square, the larger its number.
+#: Of contact sheets: the side of a picture, and the gap after it; the last one ends at the lower right corner.
+CELL, GAP = 56, 3
 PADDING = 8
 SIDE = 30
 INK = (40, 40, 40)

@@ -10,20 +10,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.licenses import rights
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.sprites import as_webp, sprite
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import Store
+from shiftdata.evaluation.charts import CELL, GAP
 from shiftdata.evaluation.pages.shell import as_size, markdown, render
 from shiftdata.evaluation.protocols import parse_protocol, protocols, task
 from shiftdata.serve.pages.rows import Rows
-from shiftdata.serve.pages.verdict import lead_of, leaks_of, strip_of, verdict
+from shiftdata.serve.pages.verdict import NOUNS, lead_of, leaks_of, strip_of, verdict
 from shiftdata.untrusted.pictures import decoded_picture
 
 SIDE = 96  # of a square of a sprite of a group
@@ -32,8 +33,10 @@ COLUMNS = 16
 WIDE = 200  # squares in a line of the matrix's sprites at most
 #: Sets of one task whose counts are shown: a protocol may cut a set into hundreds; bars of one chart at most.
 MOST_SETS, MOST_BARS = 12, 40
-#: Pictures of a card; the front page shows the first that exists, within these pixels.
-PICTURES, CARD = ("preview.jpg", "groups.png"), (480, 240)
+#: The contact sheet of a card, and the pictures across and down that the front page shows of it.
+PREVIEW, SHOWN = "preview.jpg", (8, 4)
+#: Characters of a text on the front page.
+MOST_QUOTED = 140
 #: Characters by which a dataset is found.
 MOST_SEARCHED = 4000
 #: The parameters of protocols, in words.
@@ -76,10 +79,12 @@ class Place:
 
 def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict[str, str]:
     """Return what the front page shows of a dataset; `picture` is the address of its picture, or empty."""
-    facts = f"{len(known.labels)} {known.roles.label}s, {len(known.nuisances)} {known.roles.nuisance}s"
+    noun = NOUNS[known.roles.modality]
+    facts = f"{known.rows:,} {noun}s, {len(known.labels)} classes, {len(known.nuisances)} {known.roles.nuisance}s"
     facts += f" in {len(known.severities)} severities" if len(known.severities) > 1 else ""
-    facts += f"; {known.rows:,} rows, {as_size(known.bytes)}"
-    facts += "" if known.pixels_included else "; splits only"
+    facts += f", {as_size(known.bytes)}" if known.pixels_included else f"; splits only, without the {noun}s"
+    features = ", ".join(known.roles.example) if known.roles.modality == "table" else ""
+    quote = str(known.sample.get("text", features))
     texts = [known.name, known.title, known.summary, known.family, known.license]
     search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
     return {
@@ -88,24 +93,23 @@ def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict
         "license": known.license,
         "facts": facts,
         "shift": known.family.replace("-", " "),
-        "calibrated": str(known.calibration or ""),
+        "use": "|use=commercial" if rights(known.license)["commercial"] == "yes" else "",
+        "quote": quote[:MOST_QUOTED],
         "url": url,
         "repo_id": repo_id,
-        "picture": picture,
+        "picture": picture if PREVIEW in known.files else "",
         "search": search,
     }
 
 
 def card_picture(dataset: OpenDataset) -> bytes | None:
-    """The upper left of the picture on a dataset's card, its first groups; None if the card has none."""
-    name = next((name for name in PICTURES if name in dataset.manifest.files), None)
-    if name is None:
+    """Cut whole pictures, without their names, out of the contact sheet on a card; None if there is none."""
+    if PREVIEW not in dataset.manifest.files:
         return None
-    picture = decoded_picture(dataset.read_file(name), name=name)
-    width = min(picture.width, max(CARD[0], round(picture.width * 0.6)))
-    part = picture.crop((0, 0, width, min(picture.height, width * CARD[1] // CARD[0])))
-    part.thumbnail(CARD, Image.Resampling.LANCZOS)
-    return as_webp(part)
+    sheet, step = decoded_picture(dataset.read_file(PREVIEW), name=PREVIEW), CELL + GAP
+    across, down = (min(most, max(1, (side - GAP) // step - 1)) for most, side in zip(SHOWN, sheet.size, strict=True))
+    width, height = sheet.size
+    return as_webp(sheet.crop((width - across * step, height - down * step, width - GAP, height - GAP)))
 
 
 def pages_of(dataset: OpenDataset, place: Place) -> dict[str, str]:
