@@ -41,10 +41,10 @@ MOST_LEVEL, SIGNS = 6, 10
 MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
 #: Of a chart on a page, in inches: texts of 8 points are large enough where it fills the page.
 PAGE_WIDTH = 8
+#: The side of a picture of a contact sheet, and the gap after it; the last one is at the lower right.
+CELL, GAP = 56, 3
 
 # Heat maps of Pillow, in pixels: the darker a square, the larger its number.
-#: Of contact sheets: the side of a picture, and the gap after it; the last one ends at the lower right corner.
-CELL, GAP = 56, 3
 PADDING = 8
 SIDE = 30
 INK = (40, 40, 40)

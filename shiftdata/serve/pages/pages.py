@@ -42,7 +42,7 @@ MOST_SEARCHED = 4000
 #: The parameters of protocols, in words.
 PARAMETERS = {
     "k": "classes of group-fairness, each of them mostly in one nuisance of its own",
-    "mu": "the share of rows that a class keeps in other nuisances, relative to its own: 0.1, or 1 for balance",
+    "mu": "the share of rows that a class keeps in other nuisances, relative to its own; 1 is balance",
     "nu": "the range of the share of rows that a class keeps in its own nuisance, from 0.3 to 1 by default",
     "alpha": "how far label-shift goes: the smaller, the more unequal the labels of the target",
     "test, source, target": "names of nuisances, such as test=a or source=a,b target=c",
@@ -80,7 +80,9 @@ class Place:
 def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict[str, str]:
     """Return what the front page shows of a dataset; `picture` is the address of its picture, or empty."""
     noun = NOUNS[known.roles.modality]
-    facts = f"{known.rows:,} {noun}s, {len(known.labels)} classes, {len(known.nuisances)} {known.roles.nuisance}s"
+    facts = (
+        f"{known.rows:,} {noun}s, {len(known.labels)} classes, {len(known.nuisances)} {known.roles.nuisance}s"
+    )
     facts += f" in {len(known.severities)} severities" if len(known.severities) > 1 else ""
     facts += f", {as_size(known.bytes)}" if known.pixels_included else f"; splits only, without the {noun}s"
     features = ", ".join(known.roles.example) if known.roles.modality == "table" else ""
@@ -107,7 +109,9 @@ def card_picture(dataset: OpenDataset) -> bytes | None:
     if PREVIEW not in dataset.manifest.files:
         return None
     sheet, step = decoded_picture(dataset.read_file(PREVIEW), name=PREVIEW), CELL + GAP
-    across, down = (min(most, max(1, (side - GAP) // step - 1)) for most, side in zip(SHOWN, sheet.size, strict=True))
+    across, down = (
+        min(most, max(1, (side - GAP) // step - 1)) for most, side in zip(SHOWN, sheet.size, strict=True)
+    )
     width, height = sheet.size
     return as_webp(sheet.crop((width - across * step, height - down * step, width - GAP, height - GAP)))
 
@@ -204,15 +208,18 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "strip": rows.keep(("strip", place.each), lambda: strip_of(rows, place.sample(rows))),
         "leaks": list(leaks_of(rows)[0].items()),
         "traces": [
-            (trace.name, trace.target, trace.accuracy, trace.chance, trace.plainest, trace.alone)
+            (trace.name, target, trace.accuracy, trace.chance, trace.plainest, trace.alone)
+            for kind, target in (("label", manifest.roles.label), ("nuisance", manifest.roles.nuisance))
             for trace in (manifest.shortcuts.traces if manifest.shortcuts else ())
+            if trace.target == kind
         ],
         "credits": [(credit.license, credit.attribution, credit.rows) for credit in manifest.credits],
+        "works": [(work.name, work.license, work.attribution) for work in manifest.materials],
         "splits": [(split.name, " ".join([split.summary, *split.notes])) for split in splits],
         "parameters": PARAMETERS,
         "examples": _examples(manifest),
         "protocols": [
-            (known.id, known.about, " ".join(f"{name}={value}" for name, value in known.parameters().items()))
+            (known.id, known.about, " ".join(_parameter(*pair) for pair in known.parameters().items()))
             for known in protocols()
         ],
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
@@ -224,11 +231,20 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     }
 
 
+def _parameter(name: str, value: Any) -> str:
+    """Write a parameter with its default, if it has one that says something."""
+    return f"{name}={value}" if isinstance(value, int | float) else name
+
+
 def _examples(manifest: Manifest) -> list[str]:
     """Return words that make tasks of this dataset."""
     names = [name for name in manifest.nuisances if re.fullmatch(r"[\w-]+", name)][:1]
     conditions = [f"{manifest.roles.nuisance}!={name}" for name in names]
-    return ["group-fairness k=2 mu=0.1", *(f"leave-one-domain-out test={name}" for name in names), *conditions]
+    return [
+        "group-fairness k=2 mu=0.1",
+        *(f"leave-one-domain-out test={name}" for name in names),
+        *conditions,
+    ]
 
 
 def card_of(store: Store, file_url: str) -> Any:
@@ -284,4 +300,5 @@ def _chart(caption: str, names: Collection[str], codes: NDArray[np.integer]) -> 
     if len(pairs) > MOST_BARS:
         caption = f"{caption}: the largest {MOST_BARS} of {len(pairs):,}"
         pairs = sorted(pairs, key=lambda pair: -pair[1])[:MOST_BARS]
-    return {"caption": caption, "pairs": pairs}
+    same = pairs[0][1] if len({count for _, count in pairs}) == 1 else 0
+    return {"caption": caption, "pairs": pairs, "same": same}

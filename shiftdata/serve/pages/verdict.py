@@ -195,9 +195,12 @@ def shortcut_answer(manifest: Manifest) -> Answer:
         if plain.alone >= SHORTCUT + 2 * plain.noise:
             also = "it" if plain is best else f"the {best.name}"
             text, tone = (
-                f"Yes: the {plain.name} alone tells “{plain.plainest}” from the rest with "
-                f"{_percent(plain.alone)} accuracy (a guess: 50 %); {also} predicts {numbers}."
-            ), "caution"
+                (
+                    f"Yes: the {plain.name} alone tells “{plain.plainest}” from the rest with "
+                    f"{_percent(plain.alone)} accuracy (a guess: 50 %); {also} predicts {numbers}."
+                ),
+                "caution",
+            )
         elif plain.alone >= 0.5 + 4 * plain.noise:
             text = f"Some: of {len(traces)} trivial traces the {best.name} tells most; it predicts {numbers}."
         else:
@@ -215,7 +218,7 @@ def _calibrated(manifest: Manifest) -> str:
         return ""
     by = next((by for by in measures if by.trained.lower() == "erm"), measures[0])
     return (
-        f" On {by.split}, a small model ({by.trained}) is right {_percent(by.mean[0])} of the time on average, "
+        f" On {by.split}, a small model ({by.trained}) is right {_percent(by.mean[0])} of the time, "
         f"{_percent(by.worst[0])} in its worst group ({by.worst_cell})."
     )
 
