@@ -223,9 +223,10 @@ class GroupFairness(Protocol):
         if not ratios:
             return [f"{name} has no class with both its dominant and a minority group ({asked})"]
         met = float(np.mean(ratios))
+        each = f"{100 * min(ratios):.4g} to {100 * max(ratios):.4g} % by group"
         notes = [
             f"in {name}, a minority group keeps {100 * met:.4g} % of the share of rows that the dominant "
-            f"group of its class keeps ({asked}; {100 * min(ratios):.4g} to {100 * max(ratios):.4g} % by group)"
+            f"group of its class keeps ({asked}; {each})"
         ]
         if met >= TOO_FAR * self.minority:
             smallest = int(sizes[promised & (sizes > 0)].min())

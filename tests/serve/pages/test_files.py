@@ -16,6 +16,7 @@ import shiftdata as sd
 from builders.describe.renderings import write_without_pixels
 from builders.make.build import build
 from shiftdata.errors import InputError
+from shiftdata.evaluation.charts import CELL, GAP
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.site import write_gallery
 from tests.browser import accessibility_problems
@@ -167,33 +168,28 @@ def test_the_front_page_filters_by_what_a_licence_allows(page, built, tmp_path):
 def test_pictures_of_the_front_page_are_whole(site):
     with Image.open(site / "tiny" / "card.webp") as opened:
         sheet = np.asarray(opened.convert("RGB"), int)
-    gaps = [x for x in range(sheet.shape[1]) if (sheet[:, x] > 245).all()]
-    columns = [x for x in range(1, sheet.shape[1]) if (x in gaps) and (x - 1 not in gaps)]
-    assert 0 not in gaps
-    assert sheet.shape[1] - 1 not in gaps
-    assert len(columns) == 4  # between five styles
+    step = CELL + GAP
+    assert [(side + GAP) % step for side in sheet.shape[:2]] == [0, 0]
+    between = [sheet[:, x * step - GAP : x * step] for x in range(1, (sheet.shape[1] + GAP) // step)]
+    assert all(gap[:, 1].mean() > 240 for gap in between)
 
 
-def test_a_trajectory_follows_the_film_and_the_keys(page, site, built):
+def test_the_film_shows_one_original_at_every_step_of_two_shifts(page, site, built):
     dataset = sd.open_dataset(built / "shift" / "tiny_continuous")
     steps = list(dataset.manifest.severities)
-    page.goto(address(site, "tiny_continuous/severity.html#label=1&a=0&b=1&at=0"))
+    page.goto(address(site, "tiny_continuous/severity.html#label=1&a=0&b=1"))
     page.wait_for_selector("#film-b .tile")
-    assert page.locator("#film-a .tile").count() == len(steps)
     assert page.locator("#steps th").all_inner_texts()[1:] == [f"{step:g}" for step in steps]
-    keys = []
-    for step in steps:
-        chosen = page.locator("#film-a [aria-pressed=true]")
-        assert chosen.get_attribute("aria-label").endswith(f"at severity {step:g}")
-        keys.append(page.inner_text("#side-a figcaption a"))
-        page.focus("#main")
-        page.keyboard.press("ArrowRight")
     rows = Rows.of(dataset, dataset.manifest.default_base)
-    known = rows.details([rows.row_of(key) for key in keys])
-    assert [details["severity"] for details in known] == steps
-    assert len({details["origin"] for details in known}) == 1
-    page.keyboard.press("n")
-    page.locator("#side-a figcaption a").filter(has_not_text=keys[-1]).wait_for()
+    for nuisance, film in enumerate(("#film-a", "#film-b")):
+        keys = page.locator(f"{film} a").evaluate_all("(all) => all.map((one) => one.title)")
+        known = rows.details([rows.row_of(key) for key in keys])
+        assert [details["severity"] for details in known] == steps[-len(keys) :]
+        assert {(details["label"], details["nuisance"]) for details in known} == {(1, nuisance)}
+        assert len({details["origin"] for details in known}) == 1
+    page.click("#after")
+    page.locator(f"#film-b a:not([title='{keys[-1]}'])").first.wait_for()
+    assert "origin=1" in page.url
     quiet(page)
 
 
