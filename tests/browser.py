@@ -42,15 +42,20 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-def accessibility_problems(page: Any) -> list[str]:
-    """What axe finds on an open page: nothing, for everybody to be able to use it."""
+def accessibility_problems(page: Any, *, contrast: bool = True) -> list[str]:
+    """What axe finds on an open page: nothing, for everybody to be able to use it.
+
+    The contrast of texts takes it most of its time; `tests/visual.py` has a check of its own.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
-    response = Axe().run(page).response
+    # Without `preload` it fetches no style again, which a page opened from a file may not.
+    options = {"preload": False, "resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": contrast}}}
+    response = Axe().run(page, options=options).response
     return [
-        f"{one['id']}: {one['help']}; {node['html'][:200]}"
-        for one in response["violations"]
-        for node in one["nodes"]
+        f"{rule['id']}: {rule['help']}; {node['html'][:200]}"
+        for rule in response["violations"]
+        for node in rule["nodes"]
     ]
 
 
