@@ -50,7 +50,11 @@ def accessibility_problems(page: Any, *, contrast: bool = True) -> list[str]:
     from axe_playwright_python.sync_playwright import Axe
 
     # Without `preload` it fetches no style again, which a page opened from a file may not.
-    options = {"preload": False, "resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": contrast}}}
+    options = {
+        "preload": False,
+        "resultTypes": ["violations"],
+        "rules": {"color-contrast": {"enabled": contrast}},
+    }
     response = Axe().run(page, options=options).response
     return [
         f"{rule['id']}: {rule['help']}; {node['html'][:200]}"

@@ -138,7 +138,9 @@ def problems(page: Any, watch: Watch) -> list[str]:
             at_size(page, size, scheme)
             wrong = check(page, CHECKS if scheme == "light" else COLOURS)
             if (size, scheme) in ((SCREENS[0], "dark"), (SCREENS[-1], "light")):
-                wrong += [f"accessibility: {problem}" for problem in accessibility_problems(page, contrast=False)]
+                wrong += [
+                    f"accessibility: {problem}" for problem in accessibility_problems(page, contrast=False)
+                ]
             for problem in wrong:
                 found.setdefault(problem, []).append(f"{size[0]} {scheme}")
     return [f"{problem} ({', '.join(where)})" for problem, where in found.items()] + watch.said

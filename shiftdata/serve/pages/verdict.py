@@ -269,18 +269,23 @@ def strip_of(rows: Rows, shown: Mapping[tuple[int, int], IntArray]) -> dict[str,
         f"{columns['severity'][row]:g}" if several else _nuisance(rows, int(known.nuisance[row]))
         for row in at.tolist()
     ]
-    of = f"“{known.labels[label]}”" if label >= 0 else f"a {NOUNS[rows.modality]}"
-    under = f" under {_nuisance(rows, nuisance)}, by severity" if several else ""
-    same = len(np.unique(known.origin[at])) < 2
-    about = f"The same {of}" if same else f"“{known.labels[label]}”"
-    about += under or f" in {len(at)} {manifest.roles.nuisance}s"
+    same = "The same " if len(np.unique(known.origin[at])) < 2 else ""
+    count = int((known.nuisance[at] >= 0).sum())
+    under = (
+        f"under {_nuisance(rows, nuisance)}, by severity"
+        if several
+        else f"in {count} {manifest.roles.nuisance}s"
+    )
+    about = f"{same}“{known.labels[label]}” {under}"
     linked = {int(row) for group in shown.values() for row in group} if shown else None
     keys = known.keys(at).to_pylist()
     tiles = [
         {"key": key if linked is None or row in linked else "", "caption": caption}
         for row, key, caption in zip(at.tolist(), keys, captions, strict=True)
     ]
-    if rows.has_pictures:
+    if len(tiles) < 2:
+        tiles = []
+    elif rows.has_pictures:
         for tile, data in zip(tiles, rows.examples(at), strict=True):
             tile["picture"] = f"data:image/webp;base64,{base64.b64encode(sprite([data], TILE, 1)).decode()}"
     elif manifest.pixels_included and rows.modality == "text":
@@ -294,10 +299,10 @@ def strip_of(rows: Rows, shown: Mapping[tuple[int, int], IntArray]) -> dict[str,
 def _one_original(rows: Rows) -> tuple[int, int, IntArray]:
     """Choose the rows of a strip, and their label and nuisance: of the first label with rows."""
     known, order = rows.metadata, rows.order
-    with_nuisance = order[known.nuisance[order] >= 0]
-    if not len(with_nuisance):
-        return int(known.label[order[0]]), -1, order[:1]
-    first = with_nuisance[0]
+    shifted = order[(known.nuisance[order] >= 0) & (known.label[order] >= 0)]
+    if not len(shifted):
+        return -1, -1, shifted
+    first = shifted[0]
     label, nuisance = int(known.label[first]), int(known.nuisance[first])
     mine = order[known.label[order] == label]
     if rows.is_continuous:

@@ -166,6 +166,11 @@ def test_a_strip_shows_one_original(built):
     assert set(linked) <= set(rows.metadata.keys(np.concatenate([*rows.sample(1).values()])).to_pylist())
 
 
+def test_untouched_rows_alone_have_no_strip(built):
+    dataset = sd.open_dataset(built / "shift" / "tiny")
+    assert strip_of(Rows.of(dataset, "content"), {})["tiles"] == []
+
+
 def test_origins_in_several_splits_are_counted(monkeypatch):
     known = SimpleNamespace(
         columns={"split": np.array([0, 0, 1, 2, 2])},
