@@ -24,7 +24,7 @@ from shiftdata.evaluation.charts import CELL, GAP
 from shiftdata.evaluation.pages.shell import as_size, markdown, render
 from shiftdata.evaluation.protocols import parse_protocol, protocols, task
 from shiftdata.serve.pages.rows import Rows
-from shiftdata.serve.pages.verdict import NOUNS, lead_of, leaks_of, strip_of, verdict
+from shiftdata.serve.pages.verdict import MOST_MADE, NOUNS, lead_of, leaks_of, strip_of, verdict
 from shiftdata.untrusted.pictures import decoded_picture
 
 SIDE = 96  # of a square of a sprite of a group
@@ -201,12 +201,13 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     manifest = dataset.manifest
     rows = Rows.of(dataset, manifest.default_base)
     splits = manifest.canonical_splits
+    most = len(splits) if place.each else MOST_MADE  # files have the counts of every task, and time for it
     config = next((name for name in manifest.configs if manifest.canonical(name)), "")
     return {
         "lead": lead_of(manifest),
-        "verdict": rows.keep("verdict", lambda: verdict(rows)),
+        "verdict": rows.keep("verdict", lambda: verdict(rows, most)),
         "strip": rows.keep(("strip", place.each), lambda: strip_of(rows, place.sample(rows))),
-        "leaks": list(leaks_of(rows)[0].items()),
+        "leaks": list(leaks_of(rows, most)[0].items()),
         "traces": [
             (trace.name, target, trace.accuracy, trace.chance, trace.plainest, trace.alone)
             for kind, target in (("label", manifest.roles.label), ("nuisance", manifest.roles.nuisance))

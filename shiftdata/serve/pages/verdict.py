@@ -24,8 +24,8 @@ from shiftdata.serve.pages.rows import Rows
 
 #: Examples of a strip, the pixels along a side of one, the characters of a text.
 MOST_TILES, TILE, MOST_TEXT = 10, 112, 240
-#: Rows of which canonical splits are made to be checked for leaks, all splits together.
-MOST_CHECKED = 3_000_000
+#: Canonical splits that are made to be checked for leaks, and their rows all together: a page takes a second.
+MOST_MADE, MOST_CHECKED = 12, 3_000_000
 #: The ratio of the largest to the smallest group from which rows are called unbalanced.
 UNEVEN = 1.25
 #: The accuracy of one class against all others from which a trace is a shortcut, halfway between a guess and
@@ -48,12 +48,12 @@ class Answer:
     tone: Tone
 
 
-def verdict(rows: Rows) -> list[Answer]:
-    """Answer the five questions about a dataset; `rows` are those of its default base."""
+def verdict(rows: Rows, most: int = MOST_MADE) -> list[Answer]:
+    """Answer the five questions about a dataset; `rows` are of its default base, `most` as in `leaks_of`."""
     manifest = rows.dataset.manifest
     return [
         balance_answer(manifest, rows.counts[:, 1:]),
-        leak_answer(manifest, *leaks_of(rows), duplicates_sentence(rows.dataset)),
+        leak_answer(manifest, *leaks_of(rows, most), duplicates_sentence(rows.dataset)),
         shortcut_answer(manifest),
         severity_answer(manifest),
         use_answer(manifest),
@@ -83,7 +83,8 @@ def _names(names: Sequence[str], most: int = 5) -> str:
 
 def balance_answer(manifest: Manifest, counts: IntArray) -> Answer:
     """Compare the groups; `counts` are the rows of each label (down) and nuisance (across)."""
-    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    ys, xs = np.flatnonzero(counts.any(axis=1)), np.flatnonzero(counts.any(axis=0))
+    counts = counts[np.ix_(ys, xs)]
     pair = f"{manifest.roles.label} and {manifest.roles.nuisance}"
     low, high, empty = (counts.min(), counts.max(), (counts == 0).sum()) if counts.size else (0, 0, 0)
     tone: Tone = "good" if high <= UNEVEN * low else "caution"
@@ -95,7 +96,10 @@ def balance_answer(manifest: Manifest, counts: IntArray) -> Answer:
         text = f"Nearly: the {counts.size:,} groups ({pair}) have {low:,} to {high:,} rows."
     else:
         gaps = f", and {empty:,} of {counts.size:,} have none" if empty else ""
-        text = f"No: groups ({pair}) have {counts[counts > 0].min():,} to {high:,} rows{gaps}."
+        least = np.where(counts == 0, high, counts)
+        ends = [np.unravel_index(at, counts.shape) for at in (least.argmin(), counts.argmax())]
+        named = [f"{least[y, x]:,} ({manifest.labels[ys[y]]} / {manifest.nuisances[xs[x]]})" for y, x in ends]
+        text = f"No: groups have {named[0]} to {named[1]} rows{gaps}."
     return Answer(name="balance", question="Balanced?", text=f"{text}{_training(manifest)}", tone=tone)
 
 
@@ -116,16 +120,16 @@ def spread(size: Split) -> str:
     return f"{how}: {size.smallest:,} to {size.largest:,} rows in its {size.groups:,} groups"
 
 
-def leaks_of(rows: Rows) -> tuple[Mapping[str, int], Sequence[str]]:
+def leaks_of(rows: Rows, most: int = MOST_MADE) -> tuple[Mapping[str, int], Sequence[str]]:
     """Count the origins that leak in each canonical split, and name the splits that were not checked.
 
-    Origins that lie in one split of their base cannot leak between sets of different splits, so that most
-    canonical splits need not be made.
+    Origins that lie in one split of their base cannot leak between sets of different splits. Of canonical
+    splits with other sets `most` are made.
     """
-    return rows.keep("leaks", lambda: _leaks(rows.dataset))
+    return rows.keep(("leaks", most), lambda: _leaks(rows.dataset, most))
 
 
-def _leaks(dataset: OpenDataset) -> tuple[dict[str, int], list[str]]:
+def _leaks(dataset: OpenDataset, most: int) -> tuple[dict[str, int], list[str]]:
     manifest, left = dataset.manifest, MOST_CHECKED
     leaks = {f"the splits of {base.name}": _shared(dataset, base.name) for base in manifest.ordered_bases}
     unchecked = list[str]()
@@ -134,8 +138,8 @@ def _leaks(dataset: OpenDataset) -> tuple[dict[str, int], list[str]]:
         if len(parts) == len(set(parts)) and not leaks[f"the splits of {split.base}"]:
             leaks[split.name] = 0
             continue
-        left -= manifest.base(split.base).rows
-        if left < 0:
+        left, most = left - manifest.base(split.base).rows, most - 1
+        if min(left, most) < 0:
             unchecked.append(split.name)
             continue
         try:
@@ -175,8 +179,9 @@ def leak_answer(
     if equal:
         text += f" But {equal:,} sets of equal {noun}s, each counted as several originals, lie across splits."
     if unchecked:
-        text += f" Not checked here: {', '.join(unchecked[:3])}{' …' if len(unchecked) > 3 else ''}."
-    tone: Tone = "caution" if found or equal else "open" if unchecked or not leaks else "good"
+        more = f" and {len(unchecked) - 2:,} more" if len(unchecked) > 2 else ""
+        text += f" Not checked here: {', '.join(unchecked[:2])}{more}."
+    tone: Tone = "caution" if found or equal else "good" if checked else "open"
     return Answer(name="leaks", question="Leaks?", text=f"{text} {duplicates}".strip(), tone=tone)
 
 
@@ -230,7 +235,7 @@ def severity_answer(manifest: Manifest) -> Answer:
         text = f"{len(steps)} steps from {min(steps):g} (untouched) to {max(steps):g}."
         text = text if min(steps) == 0 else text.replace(" (untouched)", "")
     else:
-        text = f"One strength: a {manifest.roles.nuisance} is there or not."
+        text = f"One strength: the {manifest.roles.nuisance} has no degrees."
     return Answer(name="severity", question="Severity?", text=text, tone="good")
 
 

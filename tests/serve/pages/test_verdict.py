@@ -53,8 +53,8 @@ def test_equal_groups_are_balanced_and_a_skewed_training_set_is_named(manifest):
     ("counts", "tone", "text"),
     [
         ([[10, 12], [10, 11]], "good", "Nearly: the 4 groups (label and style) have 10 to 12 rows"),
-        ([[10, 90], [10, 10]], "caution", "No: groups (label and style) have 10 to 90 rows."),
-        ([[10, 0], [10, 10]], "caution", "have 10 to 10 rows, and 1 of 4 have none"),
+        ([[10, 90], [10, 10]], "caution", "No: groups have 10 (bar / blue) to 90 (bar / cyan) rows."),
+        ([[10, 0], [10, 10]], "caution", "rows, and 1 of 4 have none"),
         ([[7, 0], [0, 0]], "good", "each of the 1 groups"),
         ([[0, 0], [0, 0]], "open", "No row of mini has a style."),
     ],
@@ -74,6 +74,7 @@ def test_a_leak_is_named_with_its_split(manifest):
     assert clean.tone == "good"
     assert "no original picture is in both training and test data, in any of 2 canonical splits" in clean.text
     assert "Not checked here: b" in leak_answer(manifest, {"gf_k2_mu10": 0}, ["b"]).text
+    assert "Not checked here: b, c and 2 more." in leak_answer(manifest, {}, [*"bcde"]).text
     assert leak_answer(manifest, {}, []).tone == "open"
     assert "7 pairs" in leak_answer(manifest, {"gf_k2_mu10": 0}, [], "7 pairs look alike.").text
 
@@ -186,6 +187,7 @@ def test_splits_of_a_base_that_shares_origins_are_made_within_limits(built, monk
     monkeypatch.setattr(module, "_shared", lambda dataset, base: 5)
     leaks, unchecked = leaks_of(rows_of(built / "shift" / "tiny"))
     assert (leaks["the splits of mini"], leaks["gf_k2_mu10"], unchecked) == (5, 0, [])
+    assert leaks_of(rows_of(built / "shift" / "tiny"), most=1)[1] == ["gf_k4_mu20_s1"]
     monkeypatch.setattr(module, "MOST_CHECKED", 0)
     assert leaks_of(rows_of(built / "shift" / "tiny"))[1] == ["gf_k2_mu10", "gf_k4_mu20_s1"]
 
