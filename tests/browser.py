@@ -12,23 +12,6 @@ import pytest
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
-#: Numbers of a page that the layout has broken: those whose text takes more than one line.
-BROKEN_NUMBERS = """() => {
-  const broken = [];
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const node = texts.currentNode;
-    if (!node.parentElement.checkVisibility() || node.parentElement.closest("script, svg")) continue;
-    for (const match of node.data.matchAll(/(?<![\\w-])\\d[\\d,.]*\\d(?![\\w-])/g)) {
-      const range = document.createRange();
-      range.setStart(node, match.index);
-      range.setEnd(node, match.index + match[0].length);
-      if (range.getClientRects().length > 1) broken.push(match[0]);
-    }
-  }
-  return broken;
-}"""
-
 
 @contextmanager
 def browser() -> Iterator[Any]:
@@ -66,9 +49,3 @@ def accessibility_problems(page: Any, *, contrast: bool = True) -> list[str]:
 def wait_for_text(page: Any, selector: str, text: str) -> None:
     """Wait until an element has a text; the policy of the pages forbids to evaluate one's own code for it."""
     page.locator(selector).filter(has_text=text).wait_for(state="attached")
-
-
-def broken_numbers(page: Any) -> list[str]:
-    """Return the numbers of an open page that take more than one line."""
-    found: list[str] = page.evaluate(BROKEN_NUMBERS)
-    return found

@@ -239,7 +239,7 @@ const checks = (() => {
   // Texts and boxes ---------------------------------------------------------------------------------------------
   const WORD = /[\p{L}\p{M}\p{N}]+(?:[.,’'][\p{L}\p{M}\p{N}]+)*%?/gu;
 
-  /** Words and numbers on two lines, except of code and those that are wider than the page. */
+  /** Words and numbers on two lines, except in code and in names that are wider than the page. */
   function brokenWords() {
     const problems = [];
     const room = 0.8 * Math.min(innerWidth, document.body.clientWidth);
@@ -247,10 +247,15 @@ const checks = (() => {
       const element = node.parentElement;
       if (element.closest("pre, code, .path, .mono, svg") || rects(node).length < 2) continue;
       if (styleOf(element).hyphens === "auto") continue;
-      for (const match of node.data.matchAll(WORD)) {
+      const [across, start] = styleOf(element).writingMode === "horizontal-tb" ? ["width", "top"] : ["height", "left"];
+      for (const match of node.data.matchAll(/\S+/g)) {
         const lines = rects(node, match.index, match.index + match[0].length);
-        if (lines.length > 1 && lines.reduce((sum, line) => sum + line.width, 0) < room) {
-          problems.push(`${named(element)}: "${match[0].slice(0, 40)}" is on ${lines.length} lines`);
+        if (lines.length < 2 || lines.reduce((sum, line) => sum + line[across], 0) > room) continue;
+        for (const word of match[0].matchAll(WORD)) {
+          const from = match.index + word.index;
+          // A word that dots stand for has several boxes, but on one line.
+          const parts = new Set(rects(node, from, from + word[0].length).map((line) => Math.round(line[start])));
+          if (parts.size > 1) problems.push(`${named(element)}: "${word[0].slice(0, 40)}" is on ${parts.size} lines`);
         }
       }
     }
@@ -298,11 +303,11 @@ const checks = (() => {
     for (const element of all("main *, footer *")) {
       if (element.closest("svg, select, input, textarea, button, canvas, video, iframe, td, th, tr") || !seen(element)) continue;
       const box = boxOf(element);
-      if (found.some((outer) => outer.contains(element)) || box.width < 40 || box.height < 40) continue;
       if (element.localName === "img") {
         if (!(element.complete && element.naturalWidth)) found.push(element);
         continue;
       }
+      if (found.some((outer) => outer.contains(element)) || box.width < 40 || box.height < 40) continue;
       const style = styleOf(element);
       const [own, outer] = [background(element), background(element.parentElement)];
       const surface = style.backgroundImage.includes("gradient") || Boolean(own && outer && contrast(own, outer) > 1.02);
@@ -421,8 +426,8 @@ const checks = (() => {
         for (const other of members.slice(at + 1)) {
           const [top, bottom] = [Math.max(one.label.top, other.label.top), Math.min(one.box.bottom, other.box.bottom)];
           const level = bottom - top > 0.5 * Math.min(one.box.bottom - one.label.top, other.box.bottom - other.label.top);
-          if (level && Math.abs(one.label.bottom - other.label.bottom) > 2) problems.push(`${named(one.field, nameOf(one.field))} and ${named(other.field, nameOf(other.field))}: labels ${Math.abs(one.label.bottom - other.label.bottom).toFixed()} px apart`);
-          else if (level && Math.abs(one.box.top - other.box.top) > 4) problems.push(`${named(one.field, nameOf(one.field))} and ${named(other.field, nameOf(other.field))}: fields ${Math.abs(one.box.top - other.box.top).toFixed()} px apart`);
+          if (level && Math.abs(one.label.bottom - other.label.bottom) > 1) problems.push(`${named(one.field, nameOf(one.field))} and ${named(other.field, nameOf(other.field))}: labels ${Math.abs(one.label.bottom - other.label.bottom).toFixed()} px apart`);
+          else if (level && Math.abs(one.box.top - other.box.top) > 2) problems.push(`${named(one.field, nameOf(one.field))} and ${named(other.field, nameOf(other.field))}: fields ${Math.abs(one.box.top - other.box.top).toFixed()} px apart`);
         }
       }
     }

@@ -17,8 +17,8 @@ from typing import Any
 from tests.browser import accessibility_problems
 
 SOURCE = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-#: Width and height of a phone and of a laptop.
-SCREENS = ((360, 800), (1280, 900))
+#: Width and height of a phone and of a laptop; of a large screen, on which little can go wrong.
+SCREENS, LARGE = ((360, 800), (1280, 900)), (3840, 2160)
 
 
 def ask(page: Any, call: str) -> Any:
@@ -143,6 +143,9 @@ def problems(page: Any, watch: Watch) -> list[str]:
                 ]
             for problem in wrong:
                 found.setdefault(problem, []).append(f"{size[0]} {scheme}")
+    at_size(page, LARGE, "light")
+    for problem in check(page, ("too wide", "cut")):
+        found.setdefault(problem, []).append(f"{LARGE[0]} light")
     return [f"{problem} ({', '.join(where)})" for problem, where in found.items()] + watch.said
 
 

@@ -19,7 +19,6 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.charts import CELL, GAP
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.site import write_gallery
-from tests.browser import accessibility_problems
 from tests.contracts.kinds import prepare
 from tests.serve.pages.conftest import make_hostile
 from tests.tiny import edit_manifest
@@ -36,28 +35,6 @@ def quiet(page) -> None:
     """Nothing failed, and nobody but the files was asked."""
     assert page.wrong == []
     assert all(url.startswith(("file:", "data:")) for url in page.asked)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dark", [False, True])
-def test_everybody_can_use_the_pages(page, site, dark):
-    page.emulate_media(color_scheme="dark" if dark else "light")
-    pages = [f"{name}/index.html#label=0&nuisance=0" for name in NAMES]
-    for path in ("index.html", *pages, "tiny_continuous/severity.html", "tiny/example.html"):
-        page.goto(address(site, path))
-        page.wait_for_timeout(300)
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        assert accessibility_problems(page) == [], path
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [360, 3840])
-def test_no_page_scrolls_sideways(page, site, width):
-    page.set_viewport_size({"width": width, "height": 800})
-    for path in ("index.html", *(f"{name}/index.html" for name in NAMES), "tiny_continuous/severity.html"):
-        page.goto(address(site, path))
-        page.wait_for_timeout(200)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
 def test_the_front_page_finds_by_text_and_shift(page, site):

@@ -23,7 +23,6 @@ from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.tasks.comparison import Comparison
 from shiftdata.serve.pages.predictions_page import predictions_page
 from tests.bench.synthetic import synthetic
-from tests.browser import accessibility_problems, broken_numbers
 from tests.serve.pages.conftest import HOSTILE
 
 
@@ -163,17 +162,6 @@ def test_squares_open_by_keyboard_and_links_restore_the_view(page, pages):
     assert page.input_value("#method") == "1"
     page.go_back()
     assert page.wrong == []
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_everybody_can_use_it(page, pages, dark):
-    page.emulate_media(color_scheme="dark" if dark else "light")
-    page.set_viewport_size({"width": 360, "height": 800})
-    page.goto(pages[0].as_uri())
-    page.wait_for_selector("#worst-list .group .tile")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert broken_numbers(page) == []
-    assert accessibility_problems(page) == []
 
 
 def test_texts_and_severities_are_shown(page, built, tmp_path):

@@ -1,4 +1,4 @@
-"""Every page looks right: each kind of dataset, from files and served, on a phone and a laptop, light and dark.
+"""Every page looks right: each kind of dataset, from files and served, on each screen, light and dark.
 
 tests/visual.py has the checks.
 """
