@@ -50,7 +50,7 @@ def main() -> None:
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        shoot(page, f"file://{out}/site/sma_glyphs_k8/index.html", "gallery", "#pictures")
+        shoot(page, f"file://{out}/site/sma_glyphs_k8/index.html", "gallery", "main")
         shoot(page, f"file://{out}/methods/index.html", "predictions", "main", 1080)
 
 

@@ -19,6 +19,8 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_prefix, metadata_file, protocol_file
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.evaluation.charts import (
+    CELL,
+    GAP,
     INK,
     PADDING,
     PAPER,
@@ -35,7 +37,6 @@ from shiftdata.untrusted.parquet import read_parquet
 from shiftdata.untrusted.pictures import decoded_picture
 from shiftdata.untrusted.texts import read_json
 
-CELL, GAP = 56, 3
 MOST_ROWS, MOST_COLUMNS = 12, 14
 UNTOUCHED = "content"
 PREVIEW = "preview.jpg"

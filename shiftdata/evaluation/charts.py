@@ -43,6 +43,8 @@ MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
 #: Of a chart on a page, in inches: the style makes it so wide that its smallest text, of 8 points, has 11 px.
 PAGE_WIDTH = 6
 SMALL = 8
+#: The side of a picture of a contact sheet, and the gap after it; the last one is at the lower right.
+CELL, GAP = 56, 3
 
 # Heat maps of Pillow, in pixels: the darker a square, the larger its number.
 PADDING = 8

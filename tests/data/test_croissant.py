@@ -226,7 +226,7 @@ def test_a_protocol_tells_its_rule(manifest):
     document = described(replace(manifest, canonical_splits=[split, long], files=files))
     of = {record_set["name"]: record_set["description"] for record_set in document["recordSet"]}
     sizes = f"{split.sets['train'].size.rows} train"
-    for part in ("group-fairness k=2 mu=0.1", "mu in train: asked 0.1, met", sizes, "quantile"):
+    for part in ("group-fairness k=2 mu=0.1", "requested: mu = 10 %", sizes, "quantile"):
         assert part in of["gf_k2_mu10"]
     assert of["long"].endswith("Filters: see manifest.json")
 

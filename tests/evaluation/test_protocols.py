@@ -70,7 +70,7 @@ def test_mu_is_met_at_any_group_size(size, mu, seed):
         for style in range(3):
             exact = size * (nu if style == own else round(mu * nu, 6))
             assert abs(counts[label, style] - max(1, exact)) <= 0.5
-    assert task.history.notes[0].startswith(f"mu in train: asked {mu}, met ")
+    assert f"requested: mu = {100 * mu:g} %" in task.history.notes[0]
 
 
 def test_seeds_draw_differently():

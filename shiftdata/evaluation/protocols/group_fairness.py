@@ -219,11 +219,15 @@ class GroupFairness(Protocol):
             minor = groups[(groups != major) & (sizes[groups] > 0)]
             if sizes[major]:
                 ratios += (chosen_sizes[minor] / sizes[minor] / (chosen_sizes[major] / sizes[major])).tolist()
-        asked = f"mu in {name}: asked {self.minority:.6g}"
+        asked = f"requested: mu = {100 * self.minority:.6g} %"
         if not ratios:
-            return [f"{asked}, not met: no class has its dominant and a minority group there"]
+            return [f"{name} has no class with both its dominant and a minority group ({asked})"]
         met = float(np.mean(ratios))
-        notes = [f"{asked}, met {met:.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
+        each = f"{100 * min(ratios):.4g} to {100 * max(ratios):.4g} % by group"
+        notes = [
+            f"in {name}, a minority group keeps {100 * met:.4g} % of the share of rows that the dominant "
+            f"group of its class keeps ({asked}; {each})"
+        ]
         if met >= TOO_FAR * self.minority:
             smallest = int(sizes[promised & (sizes > 0)].min())
             needed = int(np.ceil(1 / (self.minority * min(nu for *_, nu in pairs))))

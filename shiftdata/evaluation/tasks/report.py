@@ -77,7 +77,11 @@ class Report:
 
     @property
     def _leaks(self) -> str:
-        return f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides"
+        return (
+            f"leak: {self.leaks:,} origins are in two sets that should share none"
+            if self.leaks
+            else "no leak: training and test data share no origin"
+        )
 
     __repr__ = __str__
 

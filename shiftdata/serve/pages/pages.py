@@ -10,19 +10,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.licenses import rights
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.sprites import as_webp, sprite
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import Store
+from shiftdata.evaluation.charts import CELL, GAP
 from shiftdata.evaluation.pages.shell import as_size, markdown, render
 from shiftdata.evaluation.protocols import parse_protocol, protocols, task
 from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.verdict import MOST_MADE, NOUNS, lead_of, leaks_of, strip_of, verdict
 from shiftdata.untrusted.pictures import decoded_picture
 
 SIDE = 96  # of a square of a sprite of a group
@@ -31,10 +33,22 @@ COLUMNS = 16
 WIDE = 200  # squares in a line of the matrix's sprites at most
 #: Sets of one task whose counts are shown: a protocol may cut a set into hundreds; bars of one chart at most.
 MOST_SETS, MOST_BARS = 12, 40
-#: Pictures of a card; the front page shows the first that exists, within these pixels.
-PICTURES, CARD = ("preview.jpg", "groups.png"), (480, 240)
+#: The contact sheet of a card, and the pictures across and down that the front page shows of it.
+PREVIEW, SHOWN = "preview.jpg", (8, 4)
+#: Characters of a text on the front page.
+MOST_QUOTED = 140
 #: Characters by which a dataset is found.
 MOST_SEARCHED = 4000
+#: The parameters of protocols, in words.
+PARAMETERS = {
+    "k": "classes of group-fairness, each of them mostly in one nuisance of its own",
+    "mu": "the share of rows that a class keeps in other nuisances, relative to its own; 1 is balance",
+    "nu": "the range of the share of rows that a class keeps in its own nuisance, from 0.3 to 1 by default",
+    "alpha": "how far label-shift goes: the smaller, the more unequal the labels of the target",
+    "test, source, target": "names of nuisances, such as test=a or source=a,b target=c",
+    "dominant, minor": "nuisances with many and with few training rows of each class, in flexible-dg",
+    "seed": "another draw of classes, nuisances or rows",
+}
 #: The scripts of each page, after `data.js`.
 SCRIPTS = {"dataset": ("grid.js", "dataset.js"), "example": ("example.js",), "severity": ("severity.js",)}
 
@@ -65,10 +79,14 @@ class Place:
 
 def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict[str, str]:
     """Return what the front page shows of a dataset; `picture` is the address of its picture, or empty."""
-    facts = f"{len(known.labels)} {known.roles.label}s, {len(known.nuisances)} {known.roles.nuisance}s"
+    noun = NOUNS[known.roles.modality]
+    facts = (
+        f"{known.rows:,} {noun}s, {len(known.labels)} classes, {len(known.nuisances)} {known.roles.nuisance}s"
+    )
     facts += f" in {len(known.severities)} severities" if len(known.severities) > 1 else ""
-    facts += f"; {known.rows:,} rows, {as_size(known.bytes)}"
-    facts += "" if known.pixels_included else "; splits only"
+    facts += f", {as_size(known.bytes)}" if known.pixels_included else f"; splits only, without the {noun}s"
+    features = ", ".join(known.roles.example) if known.roles.modality == "table" else ""
+    quote = str(known.sample.get("text", features))
     texts = [known.name, known.title, known.summary, known.family, known.license]
     search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
     return {
@@ -77,24 +95,25 @@ def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict
         "license": known.license,
         "facts": facts,
         "shift": known.family.replace("-", " "),
-        "calibrated": str(known.calibration or ""),
+        "use": "|use=commercial" if rights(known.license)["commercial"] == "yes" else "",
+        "quote": quote[:MOST_QUOTED],
         "url": url,
         "repo_id": repo_id,
-        "picture": picture,
+        "picture": picture if PREVIEW in known.files else "",
         "search": search,
     }
 
 
 def card_picture(dataset: OpenDataset) -> bytes | None:
-    """The upper left of the picture on a dataset's card, its first groups; None if the card has none."""
-    name = next((name for name in PICTURES if name in dataset.manifest.files), None)
-    if name is None:
+    """Cut whole pictures, without their names, out of the contact sheet on a card; None if there is none."""
+    if PREVIEW not in dataset.manifest.files:
         return None
-    picture = decoded_picture(dataset.read_file(name), name=name)
-    width = min(picture.width, max(CARD[0], round(picture.width * 0.6)))
-    part = picture.crop((0, 0, width, min(picture.height, width * CARD[1] // CARD[0])))
-    part.thumbnail(CARD, Image.Resampling.LANCZOS)
-    return as_webp(part)
+    sheet, step = decoded_picture(dataset.read_file(PREVIEW), name=PREVIEW), CELL + GAP
+    across, down = (
+        min(most, max(1, (side - GAP) // step - 1)) for most, side in zip(SHOWN, sheet.size, strict=True)
+    )
+    width, height = sheet.size
+    return as_webp(sheet.crop((width - across * step, height - down * step, width - GAP, height - GAP)))
 
 
 def pages_of(dataset: OpenDataset, place: Place) -> dict[str, str]:
@@ -182,8 +201,28 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     manifest = dataset.manifest
     rows = Rows.of(dataset, manifest.default_base)
     splits = manifest.canonical_splits
+    most = len(splits) if place.each else MOST_MADE  # files have the counts of every task, and time for it
     config = next((name for name in manifest.configs if manifest.canonical(name)), "")
     return {
+        "lead": lead_of(manifest),
+        "verdict": rows.keep("verdict", lambda: verdict(rows, most)),
+        "strip": rows.keep(("strip", place.each), lambda: strip_of(rows, place.sample(rows))),
+        "leaks": list(leaks_of(rows, most)[0].items()),
+        "traces": [
+            (trace.name, target, trace.accuracy, trace.chance, trace.plainest, trace.alone)
+            for kind, target in (("label", manifest.roles.label), ("nuisance", manifest.roles.nuisance))
+            for trace in (manifest.shortcuts.traces if manifest.shortcuts else ())
+            if trace.target == kind
+        ],
+        "credits": [(credit.license, credit.attribution, credit.rows) for credit in manifest.credits],
+        "works": [(work.name, work.license, work.attribution) for work in manifest.materials],
+        "splits": [(split.name, " ".join([split.summary, *split.notes])) for split in splits],
+        "parameters": PARAMETERS,
+        "examples": _examples(manifest),
+        "protocols": [
+            (known.id, known.about, " ".join(_parameter(*pair) for pair in known.parameters().items()))
+            for known in protocols()
+        ],
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
         "card": rows.keep(("card", place.file_url), lambda: card_of(dataset.store, place.file_url)),
         "repo_id": place.repo_id or f"{NAMESPACE}/{manifest.name}",
@@ -191,6 +230,22 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "example_split": next(iter(manifest.splits_of(config or manifest.default_config))),
         "example_task": splits[0].name if splits else "",
     }
+
+
+def _parameter(name: str, value: Any) -> str:
+    """Write a parameter with its default, if it has one that says something."""
+    return f"{name}={value}" if isinstance(value, int | float) else name
+
+
+def _examples(manifest: Manifest) -> list[str]:
+    """Return words that make tasks of this dataset."""
+    names = [name for name in manifest.nuisances if re.fullmatch(r"[\w-]+", name)][:1]
+    conditions = [f"{manifest.roles.nuisance}!={name}" for name in names]
+    return [
+        "group-fairness k=2 mu=0.1",
+        *(f"leave-one-domain-out test={name}" for name in names),
+        *conditions,
+    ]
 
 
 def card_of(store: Store, file_url: str) -> Any:
@@ -226,7 +281,7 @@ def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
 
 
 def distributions(rows: Rows) -> list[dict[str, Any]]:
-    """Count rows by split, label, nuisance and severity."""
+    """Count rows by split, label, nuisance and severity, where there are several."""
     known, label = rows.metadata, rows.dataset.manifest.roles.label
     steps, at_step = np.unique(known.columns["severity"], return_inverse=True)
     columns = {
@@ -236,7 +291,7 @@ def distributions(rows: Rows) -> list[dict[str, Any]]:
         "severities": ([f"{step:g}" for step in steps], at_step if rows.is_continuous else at_step[:0]),
     }
     charts = [_chart(caption, names, codes) for caption, (names, codes) in columns.items()]
-    return [chart for chart in charts if chart["pairs"]]
+    return [chart for chart in charts if len(chart["pairs"]) > 1]
 
 
 def _chart(caption: str, names: Collection[str], codes: NDArray[np.integer]) -> dict[str, Any]:
@@ -246,4 +301,5 @@ def _chart(caption: str, names: Collection[str], codes: NDArray[np.integer]) -> 
     if len(pairs) > MOST_BARS:
         caption = f"{caption}: the largest {MOST_BARS} of {len(pairs):,}"
         pairs = sorted(pairs, key=lambda pair: -pair[1])[:MOST_BARS]
-    return {"caption": caption, "pairs": pairs}
+    same = pairs[0][1] if len({count for _, count in pairs}) == 1 else 0
+    return {"caption": caption, "pairs": pairs, "same": same}

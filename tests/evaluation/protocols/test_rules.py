@@ -144,7 +144,7 @@ def test_a_share_is_of_the_rows_in_the_set_whatever_cut_it(turned):
     assert kinds(task, "test") == {"noto"}
     assert len(task.sets["test"]) == 3 * 40  # a held-out domain stays whole
     assert set(task.history.metrics) == {"domains", "fairness"}
-    assert "mu in train: asked 0.1, met " in str(task.report())
+    assert "requested: mu = 10 %" in str(task.report())
     with pytest.raises(InputError, match="put leave-one-domain-out first"):
         steps[0](steps[1](sd.task(DOMAINS)))
     with pytest.raises(InputError, match=r"k=4 needs as many nuisances, and training has 3"):

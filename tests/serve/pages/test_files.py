@@ -16,11 +16,14 @@ import shiftdata as sd
 from builders.describe.renderings import write_without_pixels
 from builders.make.build import build
 from shiftdata.errors import InputError
+from shiftdata.evaluation.charts import CELL, GAP
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.site import write_gallery
 from tests.contracts.kinds import prepare
 from tests.serve.pages.conftest import make_hostile
+from tests.tiny import edit_manifest
 
+QUESTIONS = ["Balanced?", "Leaks?", "Shortcuts?", "Severity?", "Licence?"]
 NAMES = ("tiny", "tiny_continuous", "tiny_table", "tiny_text")
 
 
@@ -38,10 +41,10 @@ def test_the_front_page_finds_by_text_and_shift(page, site):
     page.goto(address(site, "index.html"))
     shown = page.locator("[data-search]:visible").count
     assert shown() == len(NAMES)
-    assert page.inner_text("#shown") == f"{len(NAMES)} datasets here"
+    assert page.inner_text("#shown") == f"{len(NAMES)} datasets"
     page.fill("#search", "tiny_text")
     assert shown() == 1
-    assert page.inner_text("#shown") == f"1 of {len(NAMES)} datasets here"
+    assert page.inner_text("#shown") == f"1 of {len(NAMES)} datasets"
     page.fill("#search", "")
     page.select_option("#shift", "continuous")
     assert page.locator(".cards h3:visible").count() == 1
@@ -129,23 +132,41 @@ def test_the_pictures_of_a_group_are_those_of_its_rows(page, site, built):
         assert np.abs(sheet[:, place * side : (place + 1) * side] - wanted).mean() < 12
 
 
-def test_a_trajectory_follows_the_slider_and_the_keys(page, site, built):
+def test_the_front_page_filters_by_what_a_licence_allows(page, built, tmp_path):
+    shutil.copytree(built / "shift" / "tiny", tmp_path / "tiny")
+    edit_manifest(tmp_path / "tiny", lambda raw: raw.update(license="CC-BY-NC-4.0"))
+    front = write_gallery([tmp_path / "tiny", built / "shift" / "tiny_text"], tmp_path / "site", each=1)
+    page.goto(front.as_uri())
+    page.select_option("#licence", "use=commercial")
+    assert page.locator(".cards .mono:visible").all_inner_texts() == ["tiny_text"]
+    quiet(page)
+
+
+def test_pictures_of_the_front_page_are_whole(site):
+    with Image.open(site / "tiny" / "card.webp") as opened:
+        sheet = np.asarray(opened.convert("RGB"), int)
+    step = CELL + GAP
+    assert [(side + GAP) % step for side in sheet.shape[:2]] == [0, 0]
+    between = [sheet[:, x * step - GAP : x * step] for x in range(1, (sheet.shape[1] + GAP) // step)]
+    assert all(gap[:, 1].mean() > 240 for gap in between)
+
+
+def test_the_film_shows_one_original_at_every_step_of_two_shifts(page, site, built):
     dataset = sd.open_dataset(built / "shift" / "tiny_continuous")
     steps = list(dataset.manifest.severities)
     page.goto(address(site, "tiny_continuous/severity.html#label=1&a=0&b=1"))
-    page.wait_for_selector("#side-a .tile")
-    keys = []
-    for step in steps:
-        assert page.inner_text("#at-now") == f"{step:g}"
-        keys.append(page.inner_text("#side-a figcaption a"))
-        page.focus("#main")
-        page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#film-b .tile")
+    assert page.locator("#steps th").all_inner_texts()[1:] == [f"{step:g}" for step in steps]
     rows = Rows.of(dataset, dataset.manifest.default_base)
-    known = rows.details([rows.row_of(key) for key in keys])
-    assert [details["severity"] for details in known] == steps
-    assert len({details["origin"] for details in known}) == 1
-    page.keyboard.press("n")
-    page.locator("#side-a figcaption a").filter(has_not_text=keys[-1]).wait_for()
+    for nuisance, film in enumerate(("#film-a", "#film-b")):
+        keys = page.locator(f"{film} a").evaluate_all("(all) => all.map((one) => one.title)")
+        known = rows.details([rows.row_of(key) for key in keys])
+        assert [details["severity"] for details in known] == steps[-len(keys) :]
+        assert {(details["label"], details["nuisance"]) for details in known} == {(1, nuisance)}
+        assert len({details["origin"] for details in known}) == 1
+    page.click("#after")
+    page.locator(f"#film-b a:not([title='{keys[-1]}'])").first.wait_for()
+    assert "origin=1" in page.url
     quiet(page)
 
 
@@ -208,6 +229,37 @@ def test_what_cannot_be_made_is_refused(built, tmp_path):
         write_gallery([built / "shift" / "tiny"], tmp_path / "file")
     with pytest.raises(InputError, match="at least 1"):
         write_gallery([built / "shift" / "tiny"], tmp_path, each=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_verdict_is_read_without_scripts(chromium, site, name):
+    with chromium.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(address(site, f"{name}/index.html"))
+        assert page.locator("#verdict summary strong").all_inner_texts() == QUESTIONS
+        for summary in page.locator("#verdict summary").all():
+            summary.click()
+        assert page.locator("#verdict details[open] :is(table, p)").first.is_visible()
+        assert page.locator("#load-plain").bounding_box()["y"] > 0
+        assert not page.locator(".view:visible, canvas:visible").count()
+        pictures = page.locator("#verdict .strip img")
+        assert pictures.count() == {"tiny": 5, "tiny_continuous": 4}.get(name, 0)
+        assert all(picture.evaluate("(one) => one.naturalWidth > 0") for picture in pictures.all())
+
+
+@pytest.mark.slow
+def test_what_matters_is_on_the_first_screen(page, site):
+    for name in NAMES:
+        page.goto(address(site, f"{name}/index.html"))
+        box = page.locator("#load-task").bounding_box()
+        assert box["y"] + box["height"] < 900, name
+        for code in page.locator(".wide pre, .cards pre").all():
+            assert code.evaluate("(one) => one.scrollWidth <= one.clientWidth"), name
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(address(site, "tiny_continuous/severity.html"))
+    box = page.locator("#film-b").bounding_box()
+    assert box["y"] + box["height"] < 800
 
 
 @pytest.mark.slow

@@ -236,7 +236,7 @@ def test_the_front_page_counts_what_is_here(page, built, tmp_path):
     (tmp_path / "notes" / "README.md").write_text("not one of ours")
     with serving(tmp_path) as running:
         page.goto(running.endpoint)
-        assert page.inner_text("#shown") == "1 dataset here, 1 other repository here"
+        assert page.inner_text("#shown") == "1 dataset, 1 other repository"
 
 
 def test_a_dataset_that_changes_is_shown_as_it_is_now(built, tmp_path):

@@ -5,8 +5,8 @@
   const get = (id) => document.getElementById(id);
   const cards = [...document.querySelectorAll("[data-search]")];
   const kinds = [
-    [[...document.querySelectorAll(".cards [data-search]")], "dataset here", "datasets here"],
-    [[...document.querySelectorAll("#datasets tr[data-search]")], "other repository here", "other repositories here"],
+    [[...document.querySelectorAll(".cards [data-search]")], "dataset", "datasets"],
+    [[...document.querySelectorAll("#datasets tr[data-search]")], "other repository", "other repositories"],
   ];
   const given = new URLSearchParams(location.hash.slice(1));
   const fields = ["search", "shift", "licence"].map(get).filter(Boolean);

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say, heat, legend, shade } = shiftdata;
+  const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say, heat } = shiftdata;
   const get = (id) => document.getElementById(id);
   const whole = (text) => (text == null ? null : Number(text));
   let ofMatrix = null;
@@ -28,7 +28,7 @@
       get("severity").value = step;
       get("severity-now").textContent = steps[step];
     }
-    const most = Math.max(...of.counts.flat());
+    const middle = median(of.counts.flat());
     ofMatrix = shiftdata.matrix(get("matrix"), {
       ys: page.labels, xs: xs.map(nuisanceName), side: page.pictures && page.modality === "image" ? 68 : 54,
       about: (y, x) => `${groupName(y, xs[x])}: ${number(of.counts[y][xs[x] + 1])} rows`,
@@ -36,7 +36,7 @@
         const count = of.counts[y][xs[x] + 1];
         if (!count) return make("span", { class: "gap" });
         if (!page.pictures || page.modality !== "image") {
-          return make("span", { class: `count s${Math.max(1, Math.round((20 * count) / most))}` }, number(count));
+          return make("span", { class: `count ${departure(count, middle)}` }, number(count));
         }
         const url = `${page.here}data/covers/${of.name}-${y}-${step}.webp${page.live ? `?v=${page.version}` : ""}`;
         return tile(url, x, of.wide, xs.length, 64);
@@ -81,13 +81,23 @@
   /** The rows of a set in a group; nuisance -1: those of the label that are untouched. */
   const inGroup = (set, y, x) => (x < 0 ? set.untouched[y] : set.counts[y * page.nuisances.length + x]);
 
-  function heatOf(set, xs, ys, most) {
+  const median = (counts) => counts.filter(Boolean).sort((a, b) => a - b)[Math.floor(counts.filter(Boolean).length / 2)];
+
+  /** The shade of a group: pale where it has as many rows as the middle group, the deeper the further from it, up to 8 times. */
+  function departure(count, middle) {
+    const doublings = Math.log2(count / middle);
+    const strength = Math.min(1, Math.max(0, Math.abs(doublings) - 0.3) / 2.7);
+    return doublings < 0 ? `fewer s${2 + Math.round(12 * strength)}` : `s${2 + Math.round(18 * strength)}`;
+  }
+
+  function heatOf(set, xs, ys) {
+    const middle = median(ys.flatMap((y) => xs.map((x) => inGroup(set, y, x))));
     const caption = `${set.name} (${set.roles.join(", ")}): ${number(set.examples)} rows of ${number(set.origins)} origins`
       + (set.empty ? `, ${number(set.empty)} groups empty` : "");
     return heat(ys.map((y) => [y, page.labels[y]]), xs.map((x) => [x, nuisanceName(x)]), (y, x) => {
       const count = inGroup(set, y, x);
       const text = count < 10000 ? String(count) : `${Math.round(count / 1000)}k`;
-      return count ? make("td", { class: shade(Math.max(0.05, count / most)), title: `${groupName(y, x)}: ${number(count)}` }, text) : make("td");
+      return count ? make("td", { class: departure(count, middle), title: `${groupName(y, x)}: ${number(count)}` }, text) : make("td");
     }, caption);
   }
 
@@ -106,14 +116,14 @@
     const any = (y, x) => counts.sets.some((set) => inGroup(set, y, x));
     const ys = [...page.labels.keys()].filter((y) => ofAll.some((x) => any(y, x)));
     const xs = ofAll.filter((x) => ys.some((y) => any(y, x)));
-    // One scale for all sets, so that they can be compared.
-    const most = Math.max(1, ...counts.sets.map((set) => Math.max(...ys.flatMap((y) => xs.map((x) => inGroup(set, y, x))))));
     get("task-title").textContent = counts.task;
-    const leaks = counts.leaks ? `${number(counts.leaks)} origins leak between its sets.` : "No origin is on two sides.";
-    get("task-notes").textContent = [leaks, ...counts.notes, ...(counts.more ? [`${counts.more} more sets are not shown.`] : [])].join(" ");
+    const leaks = counts.leaks ? `Leak: ${number(counts.leaks)} originals are in sets that should share none.` : `No leak: no original ${{ image: "picture", text: "text" }[page.modality] || "row"} is in both training and test data.`;
+    get("task-notes").textContent = [leaks, ...counts.notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`), ...(counts.more ? [`${counts.more} more sets are not shown.`] : [])].join(" ");
     get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${chosenTask().taskbase}", on_empty="report")`;
-    get("task-legend").replaceChildren(legend(`1 to ${number(most)} rows a group; one scale for all sets`));
-    get("heats").replaceChildren(...counts.sets.map((set) => heatOf(set, xs, ys, most)));
+    const ramp = [1 / 8, 1 / 3, 1, 3, 8].map((times) => make("span", { class: departure(times, 1) }));
+    get("task-legend").replaceChildren(make("p", { class: "small soft" }, make("span", { class: "ramp", "aria-hidden": "true" }, ...ramp),
+      "Fewer rows than the median group of the set, as many, more: the deepest colours are 8 times; hatched: none."));
+    get("heats").replaceChildren(...counts.sets.map((set) => heatOf(set, xs, ys)));
     say(`${counts.task}: ${counts.sets.map((set) => `${set.name} ${set.examples}`).join(", ")}`);
   }
 

@@ -13,7 +13,7 @@
     const list = [
       ["key", row.key, true], [page.label, page.labels[row.label]], [page.nuisance, nuisanceName(row.nuisance)],
       ...(several ? [["severity", row.severity]] : []),
-      ["split", row.split], ["fold", row.fold], ["origin", row.origin, true], ["quantile", row.quantile],
+      ["split", row.split], ["fold", row.fold], ["origin", row.origin, true], ["quantile", row.quantile == null ? null : Number(row.quantile.toPrecision(3))],
       ["licence", row.license], ["attribution", row.attribution], ["size", size(row.length)], ["sha256", row.sha256, true],
       ["row", `${number(row.row)} of base ${row.base}`],
     ];
