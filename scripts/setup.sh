@@ -10,7 +10,7 @@ PYTHON=${PYTHON:-python3}
     echo "the versions in constraints.txt need Python 3.11.5 or newer; '$PYTHON' is $("$PYTHON" --version): make ... PYTHON=python3.12" >&2
     exit 1
 }
-stamp=".venv/.installed-$*-$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum | cut -d ' ' -f 1)"
+stamp=".venv/.installed-$*-$(cat pyproject.toml constraints.txt scripts/setup.sh scripts/view.txt | cksum | cut -d ' ' -f 1)"
 stamp=${stamp// /-}
 [ -e "$stamp" ] && exit 0
 
@@ -47,5 +47,7 @@ parts = [config["project"]["dependencies"], *(extras[name] for name in ("build",
 print(*sum(parts, config["build-system"]["requires"]), sep="\n")
 END
 "${pip[@]}" install --constraint "$pins" --requirement .venv/requirements.txt ${groups[@]+"${groups[@]}"}
+# The view of `shiftdata explore` alone: its own command line needs GBs, which nothing here uses.
+case " $* " in *" slow "*) "${pip[@]}" install --no-deps --require-hashes --requirement scripts/view.txt ;; esac
 "${pip[@]}" install --no-deps --no-build-isolation --editable .
 touch "$stamp"
