@@ -97,15 +97,14 @@ def _sortable(rows: Rows) -> dict[str, Callable[[], pa.Array | NDArray[np.generi
     return columns
 
 
-def _by_name(names: Sequence[str] | pa.Array, codes: IntArray) -> IntArray:
-    """Return the place of each row's name in the order of names; without one (-1), the last."""
-    places = np.empty(len(names) + 1, np.int64)
-    places[-1] = len(names)
+def _by_name(names: Sequence[str] | pa.Array, codes: IntArray) -> pa.Array:
+    """Return the place of each row's name in the order of names; null without a name (-1)."""
+    places = np.zeros(len(names) + 1, np.int64)
     places[pc.array_sort_indices(pa.array(names, pa.large_string())).to_numpy()] = np.arange(len(names))
-    return places[codes]
+    return pa.array(places[codes], mask=codes < 0)
 
 
-def _feature(rows: Rows, name: str, feature: Feature) -> pa.Array | IntArray:
+def _feature(rows: Rows, name: str, feature: Feature) -> pa.Array:
     values = _column(rows, name)
     if isinstance(feature, str):
         return values

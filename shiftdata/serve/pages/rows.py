@@ -17,6 +17,7 @@ from shiftdata.data.format.licenses import rights
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
+from shiftdata.data.metadata.columns import as_array
 from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.evaluation.metrics.records import plain
 from shiftdata.serve.pages.finding import matching, ordered
@@ -135,7 +136,7 @@ class Rows:
     @cached_property
     def lengths(self) -> IntArray:
         """The number of bytes of each example."""
-        return self.reader.lengths(np.arange(len(self.metadata)))
+        return as_array(self.metadata.take(["length"])["length"])
 
     def sample(self, each: int) -> dict[tuple[int, int], IntArray]:
         """Return the first rows of each group: `each`, or as many trajectories of a continuous shift."""
