@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,13 +46,15 @@ class Rows:
         """Return what `make` gives, kept for the opened dataset."""
         return self.dataset.keep(("gallery", self.base, key), make)
 
-    @cached_property
+    # All is kept by the dataset, under its one lock: threads that hold it never wait for another.
+
+    @property
     def metadata(self) -> Metadata:
         return read_metadata(self.dataset, self.base)
 
-    @cached_property
+    @property
     def reader(self) -> ExampleReader:
-        return ExampleReader(self.dataset, self.base)
+        return self.keep("reader", lambda: ExampleReader(self.dataset, self.base))
 
     @property
     def modality(self) -> str:
@@ -63,9 +64,12 @@ class Rows:
     def has_pictures(self) -> bool:
         return self.modality == "image" and self.dataset.manifest.pixels_included
 
-    @cached_property
+    @property
     def order(self) -> IntArray:
         """All rows: group by group in their stable-hash order, each trajectory from mild to strong."""
+        return self.keep("order", self._order)
+
+    def _order(self) -> IntArray:
         rows, columns = self.metadata, self.metadata.columns
         parts = (columns["severity"], columns["split"], columns["quantile"], rows.nuisance, rows.label)
         return np.lexsort(parts).astype(np.int64)
@@ -118,25 +122,21 @@ class Rows:
             if name in (None, known) and (use is None or rights(known)[use] == "yes")
         ]
 
-    @cached_property
-    def _coded_licenses(self) -> tuple[IntArray, list[str]]:
-        codes, names = self.metadata.coded("license")
-        return codes, names.to_pylist()
-
     @property
     def license(self) -> IntArray:
         """The number of each row's licence."""
-        return self._coded_licenses[0]
+        return self.keep("license", lambda: self.metadata.coded("license"))[0]
 
     @property
     def licenses(self) -> list[str]:
         """The licences of the rows."""
-        return self._coded_licenses[1]
+        names: list[str] = self.keep("license", lambda: self.metadata.coded("license"))[1].to_pylist()
+        return names
 
-    @cached_property
+    @property
     def lengths(self) -> IntArray:
         """The number of bytes of each example."""
-        return as_array(self.metadata.take(["length"])["length"])
+        return self.keep("lengths", lambda: as_array(self.metadata.take(["length"])["length"]))
 
     def sample(self, each: int) -> dict[tuple[int, int], IntArray]:
         """Return the first rows of each group: `each`, or as many trajectories of a continuous shift."""
@@ -163,14 +163,20 @@ class Rows:
     def is_continuous(self) -> bool:
         return len(self.severities) > 1
 
-    @cached_property
+    @property
     def severities(self) -> list[float]:
+        return self.keep("severities", self._severities)
+
+    def _severities(self) -> list[float]:
         steps = np.unique(self.metadata.columns["severity"])
         return [float(step) for step in steps if np.isfinite(step)]
 
-    @cached_property
+    @property
     def counts(self) -> IntArray:
         """Rows of each label (down) and nuisance (across); in the first column those without a nuisance."""
+        return self.keep("counts", self._counts)
+
+    def _counts(self) -> IntArray:
         known = self.metadata
         counts = np.zeros((len(known.labels), len(known.nuisances) + 1), np.int64)
         np.add.at(counts, (known.label, known.nuisance + 1), 1)

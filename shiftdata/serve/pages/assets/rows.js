@@ -188,7 +188,7 @@
         : `${number(found.total)} of the ${number(found.held)} rows in this page; a server has ${number(all)}`;
     }
     const unread = choice.q && page.modality !== "image" && !found.searches_examples ? `; too large to be searched: the ${page.modality === "text" ? "texts" : "features"}` : "";
-    return `${number(found.total)} rows${unread}`;
+    return `${number(found.total)} ${found.total === 1 ? "row" : "rows"}${unread}`;
   }
 
   function options(id, pairs) {
