@@ -59,7 +59,7 @@ def searches_examples(rows: Rows) -> bool:
 
 @lru_cache(maxsize=8)  # 8 MB each for a million rows
 def ordered(rows: Rows, sort: str) -> IntArray:
-    """Return all rows ordered by a column, downwards with a `-` before its name; what is missing comes last."""
+    """Return all rows ordered by a column, downwards with a `-` before its name; missing values come last."""
     name, columns = sort.removeprefix("-"), _sortable(rows)
     if name not in columns:
         raise not_found("column to sort by", name, columns)
@@ -116,16 +116,22 @@ def _column(rows: Rows, name: str) -> pa.Array:
     dataset, base = rows.dataset, rows.base
     splits = in_order(dataset.manifest.base(base).splits)
     paths = [shard.path for shard in shards_of(dataset.manifest.files, base, splits)]
-    column = pa.chunked_array([chunk for path in paths for chunk in read_columns(dataset, path, [name])[name].chunks])
+    column = pa.chunked_array(
+        [chunk for path in paths for chunk in read_columns(dataset, path, [name])[name].chunks]
+    )
     if len(column) != len(rows.metadata):
-        raise dataset.damaged(f"the data of {base} have {len(column):,} rows, and its metadata {len(rows.metadata):,}")
+        raise dataset.damaged(
+            f"the data of {base} have {len(column):,} rows, and its metadata {len(rows.metadata):,}"
+        )
     return (column.cast(pa.large_string()) if pa.types.is_string(column.type) else column).combine_chunks()
 
 
 @lru_cache(maxsize=2)
 def _keys(rows: Rows) -> pa.Array:
     parts = [part["key"].cast(pa.large_string()) for _, part in rows.metadata.blocks(["key"])]
-    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.large_string()).combine_chunks()
+    return pa.chunked_array(
+        [chunk for part in parts for chunk in part.chunks], pa.large_string()
+    ).combine_chunks()
 
 
 @lru_cache(maxsize=2)
@@ -137,7 +143,11 @@ def _examples(rows: Rows) -> pa.Array:
         if not isinstance(feature, str):
             values = pa.array(feature, pa.large_string()).take(values)
         texts.append(pc.utf8_lower(pc.fill_null(values.cast(pa.large_string()), "")))
-    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()))
+    return (
+        texts[0]
+        if len(texts) == 1
+        else pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()))
+    )
 
 
 def _contain(texts: pa.Array, text: str) -> Mask:

@@ -36,7 +36,11 @@ PICTURES, CARD = ("preview.jpg", "groups.png"), (480, 240)
 #: Characters by which a dataset is found.
 MOST_SEARCHED = 4000
 #: The scripts of each page, after `data.js`.
-SCRIPTS = {"dataset": ("grid.js", "rows.js", "dataset.js"), "example": ("example.js",), "severity": ("severity.js",)}
+SCRIPTS = {
+    "dataset": ("grid.js", "rows.js", "dataset.js"),
+    "example": ("example.js",),
+    "severity": ("severity.js",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,21 +52,33 @@ def column(page: Any, name: str) -> list[str]:
 
 def held(rows: Rows, address: str) -> list[int]:
     """The rows that a page can show: the first of each group, or all."""
-    return np.concatenate([*rows.sample(3).values()] if address.startswith("file:") else [rows.order]).tolist()
+    return np.concatenate(
+        [*rows.sample(3).values()] if address.startswith("file:") else [rows.order]
+    ).tolist()
 
 
 def words_of(row: Mapping[str, Any], rows: Rows) -> str:
     text = row.get("text", "")
     nuisance = rows.metadata.nuisances[row["nuisance"]] if row["nuisance"] >= 0 else ""
     examples = [text] if isinstance(text, str) else map(str, text.values())
-    return "\n".join([row["key"], row["origin"], rows.metadata.labels[row["label"]], nuisance, *examples]).lower()
+    return "\n".join(
+        [row["key"], row["origin"], rows.metadata.labels[row["label"]], nuisance, *examples]
+    ).lower()
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_rows_are_found_by_their_names_and_examples(built, name):
     rows = rows_of(built / "shift" / name)
     known = rows.listed(rows.order)
-    for text in ("1", known[5]["key"][2:9].upper(), known[7]["origin"], *rows.metadata.labels, "é", "quit", "nowhere"):
+    for text in (
+        "1",
+        known[5]["key"][2:9].upper(),
+        known[7]["origin"],
+        *rows.metadata.labels,
+        "é",
+        "quit",
+        "nowhere",
+    ):
         wanted = [row["row"] for row in known if text.lower() in words_of(row, rows)]
         assert rows.choose(text=text).tolist() == wanted, text
 
@@ -84,7 +96,10 @@ def test_rows_are_in_the_order_of_any_column_with_what_is_missing_last(built, na
     columns = ["key", "severity", "origin", "license", "length", *values]
     columns += rows.dataset.manifest.roles.example if rows.modality == "table" else []
     for column in columns:
-        value = values.get(column, lambda row, column=column: row.get("text", {})[column] if column not in row else row[column])
+        value = values.get(
+            column,
+            lambda row, column=column: row.get("text", {})[column] if column not in row else row[column],
+        )
         place = {row: at for at, row in enumerate(rows.order.tolist())}
         for sign in ("", "-"):
             found = [value(known[row]) for row in rows.choose(sort=sign + column).tolist()]
@@ -150,12 +165,19 @@ def test_commercial_use_is_two_clicks_away(page, two_licences, tmp_path, is_serv
     with serving(two_licences) as running:
         path = running.endpoint + "/datasets/shift/tiny"
         if not is_served:
-            path = write_gallery([two_licences / "shift" / "tiny"], tmp_path / "site", each=4).parent.as_uri() + "/tiny/index.html"
+            path = (
+                write_gallery([two_licences / "shift" / "tiny"], tmp_path / "site", each=4).parent.as_uri()
+                + "/tiny/index.html"
+            )
         page.goto(f"{path}#label=0&nuisance=1")
         page.wait_for_selector("#wall li")
-        page.select_option("#choose-license", label="allows commercial use")  # a list is one click, its entry the other
+        page.select_option(
+            "#choose-license", label="allows commercial use"
+        )  # a list is one click, its entry the other
         chosen = rows.choose(label=0, nuisance=1)
-        free = {row["key"] for row in rows.listed(chosen if is_served else chosen[:4]) if row["license"] == FREE}
+        free = {
+            row["key"] for row in rows.listed(chosen if is_served else chosen[:4]) if row["license"] == FREE
+        }
         page.locator("#group-count").filter(has_text=re.compile(rf"^{len(free)} ")).wait_for()
         assert {box.get_attribute("value") for box in page.locator("#wall input").all()} == free
         page.reload()
@@ -179,7 +201,9 @@ def test_a_table_sorts_by_its_heads_alone_by_keyboard(page, address, built):
         assert head.get_attribute("aria-sort") == name
         assert column(page, "age") == [*wanted, *missing][:100]
         assert page.evaluate("document.activeElement.dataset.sort") == "age"
-    assert {"age", "dose", "smoker", "town"} <= {text.strip(" ↑↓") for text in page.locator("#wall thead th").all_inner_texts()}
+    assert {"age", "dose", "smoker", "town"} <= {
+        text.strip(" ↑↓") for text in page.locator("#wall thead th").all_inner_texts()
+    }
     assert {"no", "quit", "yes"} >= set(column(page, "smoker"))
     page.set_viewport_size({"width": 360, "height": 600})
     page.evaluate("wall = document.getElementById('wall'); wall.scrollTop = wall.scrollLeft = 1e6")
@@ -198,12 +222,18 @@ def test_a_search_narrows_and_marks_what_it_found(page, address, built):
     page.wait_for_selector("#wall li")
     page.fill("#choose-q", "BO")
     page.wait_for_selector("#wall p mark")
-    shown = dict(zip(*(page.locator(f"#wall li {part}").all_inner_texts() for part in ("a", "p")), strict=True))
+    shown = dict(
+        zip(*(page.locator(f"#wall li {part}").all_inner_texts() for part in ("a", "p")), strict=True)
+    )
     assert shown == {row["key"]: row["text"] for row in fits}
     assert {text.lower() for text in page.locator("#wall p mark").all_inner_texts()} == {"bo"}
     assert page.locator("#wall p mark").count() == sum(row["text"].lower().count("bo") for row in fits)
     page.select_option("#choose-sort", label="longest first")
-    wait_for_text(page, "#wall li:first-child p", max((row["text"] for row in fits), key=lambda text: len(text.encode())))
+    wait_for_text(
+        page,
+        "#wall li:first-child p",
+        max((row["text"] for row in fits), key=lambda text: len(text.encode())),
+    )
     page.fill("#choose-q", "nothing has this")
     wait_for_text(page, "#wall", "No row fits")
     assert page.wrong == []
@@ -214,12 +244,17 @@ def test_texts_are_whole_at_a_readable_measure(page, site, tmp_path):
     shutil.copytree(site, tmp_path / "site")
     long = " ".join(f"word{number}" for number in range(400))
     file = next(iter(sorted((tmp_path / "site" / "tiny_text" / "data" / "rows").glob("*.js"))))
-    file.write_text(re.sub(r'"text":"[^"]*"', lambda match: f'"text":{json.dumps(long)}', file.read_text(), count=1))
+    file.write_text(
+        re.sub(r'"text":"[^"]*"', lambda match: f'"text":{json.dumps(long)}', file.read_text(), count=1)
+    )
     page.goto((tmp_path / "site" / "tiny_text" / "index.html").as_uri() + "#all=1&sort=-length")
     text = page.locator("#wall p").filter(has_text="word399")
     measure = """(node) => { const zero = document.createElement("span"); zero.textContent = "0".repeat(100);
       zero.style.cssText = "position: absolute; white-space: pre";
-      node.append(zero); const width = zero.getBoundingClientRect().width / 100; zero.remove(); return node.clientWidth / width; }"""
+      node.append(zero);
+      const width = zero.getBoundingClientRect().width / 100;
+      zero.remove();
+      return node.clientWidth / width; }"""
     assert 60 <= text.evaluate(measure) <= 75
     folded = text.bounding_box()["height"]
     more = page.locator("#wall .more:visible")
@@ -270,7 +305,12 @@ def test_every_kind_is_a_table_too_that_everybody_can_use(page, address, built, 
     (known,) = rows.details([rows.row_of(key)])
     assert column(page, "label")[0] == rows.metadata.labels[known["label"]]
     assert column(page, rows.metadata.nuisance_column)[0] == rows.metadata.nuisances[known["nuisance"]]
-    for head, field in (("split", "split"), ("origin", "origin"), ("licence", "license"), ("commercial use", "commercial")):
+    for head, field in (
+        ("split", "split"),
+        ("origin", "origin"),
+        ("licence", "license"),
+        ("commercial use", "commercial"),
+    ):
         assert column(page, head)[0] == known[field]
     if name == "tiny_continuous":
         assert float(column(page, "severity")[0]) == known["severity"]
