@@ -69,7 +69,8 @@ def ordered(rows: Rows, sort: str) -> IntArray:
     values = values.take(pa.array(order)) if isinstance(values, pa.Array) else pa.array(values[order])
     direction = "descending" if sort.startswith("-") else "ascending"
     places = pc.array_sort_indices(values, order=direction, null_placement="at_end")  # stable
-    return order[places.to_numpy().astype(np.int64)]
+    result: IntArray = order[places.to_numpy().astype(np.int64)]
+    return result
 
 
 def _check_size(rows: Rows, done: str) -> None:

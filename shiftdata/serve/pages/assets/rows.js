@@ -211,7 +211,7 @@
     get("picked-keys").textContent = keys.join("\n");
     if (get("picked-code")) {
       get("picked-code").textContent = `import shiftdata as sd\n\nkeys = ${JSON.stringify(keys, null, 1).replace(/\n\s*/g, "\n    ").replace(/\n {4}\]$/, ",\n]")}\n`
-        + `rows = sd.load_dataset(${JSON.stringify(page.name)}, ${JSON.stringify(chosen().base)}, split="all", filters=[("key", "in", keys)])`;
+        + `rows = sd.load_dataset(\n    ${JSON.stringify(page.name)},\n    ${JSON.stringify(pickedOf)},\n    split="all",\n    filters=[("key", "in", keys)],\n)`;
     }
     for (const input of get("wall").querySelectorAll("input")) input.checked = picked.has(input.value);
   }
