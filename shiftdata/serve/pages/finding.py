@@ -31,6 +31,7 @@ MOST_FOUND = 2_000_000
 MOST_TEXT = 1 << 26
 
 
+@lru_cache(maxsize=8)  # a reader turns the pages of a search
 def matching(rows: Rows, text: str) -> Mask:
     """Mark the rows with a text in their key, origin, label, nuisance, or example; case does not count."""
     if len(text) > MOST_SEARCHED:

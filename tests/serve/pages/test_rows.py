@@ -117,6 +117,7 @@ def test_searches_and_orders_are_bounded(built, monkeypatch):
     with pytest.raises(InputError, match="at most 200"):
         rows.choose(text="x" * 201)
     monkeypatch.setattr(finding, "MOST_TEXT", 100)
+    rows = rows_of(built / "shift" / "tiny_text")
     assert not len(rows.choose(text="bonjour"))
     assert not finding.searches_examples(rows)
     assert len(rows.choose(text="greeting"))
