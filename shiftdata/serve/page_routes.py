@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from shiftdata.data.dataset import OpenDataset, opened
+from shiftdata.data.format.licenses import rights
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import README
 from shiftdata.data.loading.sprites import for_browser
@@ -23,6 +24,7 @@ from shiftdata.evaluation.pages.shell import POLICY, render
 from shiftdata.serve.folders import Changed, Commit, Repo
 from shiftdata.serve.names import LOG, Refusal, no_entry
 from shiftdata.serve.page_process import Ask
+from shiftdata.serve.pages.finding import searches_examples
 from shiftdata.serve.pages.pages import Place, card_of, card_picture, counts_of, cover, entry_of, page
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
 
@@ -173,6 +175,8 @@ def _place(ask: Ask, repo: Repo, commit: Commit) -> Place:
     )
 
 
+#: Licences by which a page lets its reader choose.
+MOST_LICENSES = 100
 #: Characters of the words of a task.
 MOST_WORDS = 1000
 #: A picture of more bytes goes to a wall of pictures as a smaller one.
@@ -195,19 +199,28 @@ def for_scripts(answer: Callable[[Ask, Rows], Any]) -> Callable[[Ask], Response]
 
 @for_scripts
 def rows_json(ask: Ask, rows: Rows) -> Mapping[str, Any]:
-    """`data/rows.json`: rows of a label, a nuisance, a split and a severity, a stretch of them."""
+    """`data/rows.json`: a stretch of the rows that a query chooses, in its order, and their licences."""
     chosen = rows.choose(
         label=_number(ask, "label"),
         nuisance=_number(ask, "nuisance"),
         split=_text(ask, "split") or None,
         severity=_number(ask, "severity", float),
+        license=_text(ask, "license") or None,
+        use=_text(ask, "use") or None,
+        text=_text(ask, "q"),
+        sort=_text(ask, "sort"),
     )
     first, count = _number(ask, "from") or 0, _number(ask, "count")
     count = MOST_ROWS if count is None else min(count, MOST_ROWS)
     if first < 0 or count < 0:
         raise InputError(f"from={first} and count={count} must be 0 or more")
     read = rows.details if _text(ask, "full") == "1" else rows.listed
-    return {"total": len(chosen), "rows": read(chosen[first : first + count])}
+    return {
+        "total": len(chosen),
+        "rows": read(chosen[first : first + count]),
+        "licenses": {name: rights(name)["commercial"] for name in rows.licenses[:MOST_LICENSES]},
+        "searches_examples": searches_examples(rows),
+    }
 
 
 @for_scripts

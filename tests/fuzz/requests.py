@@ -62,6 +62,10 @@ PARTS = {
     "nuisance": ["1", "-1", "9" * 30, "x"],
     "split": ["test", "train", "none", "%00"],
     "severity": ["1.0", "0.5", "nan", "inf", "1e999", "-0", "x"],
+    "license": ["CC0-1.0", "CC-BY-4.0", "none", "%00", "x" * 300],
+    "use": ["commercial", "derivatives", "none", "%ff"],
+    "q": ["a", "TRAIN", "%00", "%ff", ".*", "%F0%9F%98%80", "x" * 3000],
+    "sort": ["key", "-length", "-key", "origin", "severity", "", "-", "--key", "none", "%00", "x" * 3000],
     "from": ["0", "5", "-1", "9" * 30],
     "count": ["5", "1000", "-1", "9" * 30, ""],
     "full": ["1", "0"],
@@ -137,6 +141,7 @@ def targets(routes: Iterable[Route], name: str, keys: Sequence[str]) -> Iterator
             )
             yield path
             narrow = {word: PARTS[word][of] for word in ("label", "nuisance", "severity", "split")}
+            narrow |= {word: PARTS[word][of] for word in ("license", "use", "q", "sort")}
             wide = {
                 "full": "1",
                 "key": quote(keys[of]),

@@ -253,9 +253,9 @@ class Metadata:
 
     @cached_property
     def _origins(self) -> tuple[Array, pa.Array]:
-        return self._coded("origin")
+        return self.coded("origin")
 
-    def _coded(self, name: str) -> tuple[Array, pa.Array]:
+    def coded(self, name: str) -> tuple[Array, pa.Array]:
         """Return the number of each row's text, by first occurrence, and the texts."""
         codes, texts, places = np.empty(len(self), np.int32), [], []
         for at, part in self.blocks([name], coded=[name]):
@@ -306,7 +306,7 @@ class Metadata:
     def trajectory(self) -> Array:
         """The number of each row's trajectory: your table's, or the rows of a (split, group, quantile)."""
         if "trajectory" in self.names:
-            return self._coded("trajectory")[0]
+            return self.coded("trajectory")[0]
         if not self.base:
             raise InputError(
                 f"{self.name} has two rows of an origin under one {self.nuisance_column} at one severity: "

@@ -50,7 +50,11 @@ PARAMETERS = {
     "seed": "another draw of classes, nuisances or rows",
 }
 #: The scripts of each page, after `data.js`.
-SCRIPTS = {"dataset": ("grid.js", "dataset.js"), "example": ("example.js",), "severity": ("severity.js",)}
+SCRIPTS = {
+    "dataset": ("grid.js", "rows.js", "dataset.js"),
+    "example": ("example.js",),
+    "severity": ("severity.js",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

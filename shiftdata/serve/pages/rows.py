@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,18 +11,22 @@ import pyarrow as pa
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.conditions import USES
+from shiftdata.data.format.licenses import rights
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
-from shiftdata.errors import InputError, NotFoundError
+from shiftdata.data.metadata.columns import as_array
+from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.evaluation.metrics.records import plain
+from shiftdata.serve.pages.finding import matching, ordered
 from shiftdata.untrusted.texts import read_json
 
 T = TypeVar("T")
 
 #: Rows of one answer at most.
 MOST_ROWS = 1000
-DETAILS = ("fold", "origin", "quantile", "license", "attribution", "params", "sha256", "length")
+DETAILS = ("fold", "quantile", "attribution", "params", "sha256", "length")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +46,15 @@ class Rows:
         """Return what `make` gives, kept for the opened dataset."""
         return self.dataset.keep(("gallery", self.base, key), make)
 
-    @cached_property
+    # All is kept by the dataset, under its one lock: threads that hold it never wait for another.
+
+    @property
     def metadata(self) -> Metadata:
         return read_metadata(self.dataset, self.base)
 
-    @cached_property
+    @property
     def reader(self) -> ExampleReader:
-        return ExampleReader(self.dataset, self.base)
+        return self.keep("reader", lambda: ExampleReader(self.dataset, self.base))
 
     @property
     def modality(self) -> str:
@@ -59,9 +64,12 @@ class Rows:
     def has_pictures(self) -> bool:
         return self.modality == "image" and self.dataset.manifest.pixels_included
 
-    @cached_property
+    @property
     def order(self) -> IntArray:
         """All rows: group by group in their stable-hash order, each trajectory from mild to strong."""
+        return self.keep("order", self._order)
+
+    def _order(self) -> IntArray:
         rows, columns = self.metadata, self.metadata.columns
         parts = (columns["severity"], columns["split"], columns["quantile"], rows.nuisance, rows.label)
         return np.lexsort(parts).astype(np.int64)
@@ -72,8 +80,17 @@ class Rows:
         nuisance: int | None = None,
         split: str | None = None,
         severity: float | None = None,
+        *,
+        license: str | None = None,  # noqa: A002 - the name of the column
+        use: str | None = None,
+        text: str = "",
+        sort: str = "",
     ) -> IntArray:
-        """Return the rows of a label, a nuisance (-1: without one), a split, a severity, in `order`."""
+        """Return the rows of a label, a nuisance (-1: without one), a split, a severity, in `order`.
+
+        `license` keeps the rows under a licence, `use` those whose licence allows it (`commercial`), and
+        `text` those that have it in a name or the example; `sort` names a column to order them by.
+        """
         rows = self.metadata
         if split is not None and split not in SPLITS:
             raise InputError(f"split {split!r} is not one of {', '.join(SPLITS)}")
@@ -86,7 +103,40 @@ class Rows:
         ):
             if value is not None:
                 mask &= column == value
-        return self.order[mask[self.order]]
+        if license is not None or use is not None:
+            mask &= np.isin(self.license, self._licenses(license, use))
+        if text.strip():
+            mask &= matching(self, text)
+        order = ordered(self, sort) if sort else self.order
+        return order[mask[order]]
+
+    def _licenses(self, name: str | None, use: str | None) -> list[int]:
+        """Return the numbers of the licences of a name that allow a use."""
+        if name is not None and name not in self.licenses:
+            raise not_found("license", name, self.licenses)
+        if use is not None and use not in USES:
+            raise not_found("use", use, USES)
+        return [
+            number
+            for number, known in enumerate(self.licenses)
+            if name in (None, known) and (use is None or rights(known)[use] == "yes")
+        ]
+
+    @property
+    def license(self) -> IntArray:
+        """The number of each row's licence."""
+        return self.keep("license", lambda: self.metadata.coded("license"))[0]
+
+    @property
+    def licenses(self) -> list[str]:
+        """The licences of the rows."""
+        names: list[str] = self.keep("license", lambda: self.metadata.coded("license"))[1].to_pylist()
+        return names
+
+    @property
+    def lengths(self) -> IntArray:
+        """The number of bytes of each example."""
+        return self.keep("lengths", lambda: as_array(self.metadata.take(["length"])["length"]))
 
     def sample(self, each: int) -> dict[tuple[int, int], IntArray]:
         """Return the first rows of each group: `each`, or as many trajectories of a continuous shift."""
@@ -113,14 +163,20 @@ class Rows:
     def is_continuous(self) -> bool:
         return len(self.severities) > 1
 
-    @cached_property
+    @property
     def severities(self) -> list[float]:
+        return self.keep("severities", self._severities)
+
+    def _severities(self) -> list[float]:
         steps = np.unique(self.metadata.columns["severity"])
         return [float(step) for step in steps if np.isfinite(step)]
 
-    @cached_property
+    @property
     def counts(self) -> IntArray:
         """Rows of each label (down) and nuisance (across); in the first column those without a nuisance."""
+        return self.keep("counts", self._counts)
+
+    def _counts(self) -> IntArray:
         known = self.metadata
         counts = np.zeros((len(known.labels), len(known.nuisances) + 1), np.int64)
         np.add.at(counts, (known.label, known.nuisance + 1), 1)
@@ -155,16 +211,20 @@ class Rows:
     def listed(self, rows: Sequence[int] | IntArray) -> list[dict[str, Any]]:
         """Return what a page needs to show each row: place, key and names; a text or features."""
         at, known = np.asarray(rows, np.int64), self.metadata
+        named = known.take(["key", "origin", "license"], at).to_pylist() if len(at) else []
         records: list[dict[str, Any]] = [
             {
                 "row": row,
-                "key": key,
+                "key": names["key"],
                 "split": list(SPLITS)[known.columns["split"][row]],
                 "label": int(known.label[row]),
                 "nuisance": int(known.nuisance[row]),
                 "severity": plain(known.columns["severity"][row]),
+                "origin": names["origin"],
+                "license": names["license"],
+                "commercial": rights(names["license"] or "")["commercial"],
             }
-            for row, key in zip(at.tolist(), known.keys(at).to_pylist(), strict=True)
+            for row, names in zip(at.tolist(), named, strict=True)
         ]
         if self.modality != "image" and self.dataset.manifest.pixels_included:
             for record, text in zip(records, self.texts(at), strict=True):
@@ -201,7 +261,15 @@ class Rows:
 
     def texts(self, rows: Sequence[int] | IntArray) -> list[Any]:
         """Return some examples as a page shows them: a text, or a table's features by name."""
-        features, examples = list(self.dataset.manifest.roles.example), self.examples(rows)
+        examples = self.examples(rows)
         if self.modality == "text":
             return [data.decode(errors="replace") for data in examples]
-        return [dict(zip(features, read_json(data), strict=True)) for data in examples]
+        return [self._features(read_json(data)) for data in examples]
+
+    def _features(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Return the features of a row by name, with the names of categories."""
+        features = self.dataset.manifest.roles.example.items()
+        return {
+            name: value if isinstance(kind, str) or value is None else kind[value]
+            for (name, kind), value in zip(features, values, strict=True)
+        }

@@ -123,16 +123,22 @@ def test_a_picture_costs_its_bytes_and_no_more(built, rows):
         assert running.sent - sent == reader.stats["fetched"] - before == len(body)
 
 
-def test_a_stranger_scrolls_through_all_rows_and_opens_one(page, mirror, rows):
+def test_a_reader_turns_to_the_last_row_and_opens_it(page, mirror, rows):
     page.goto(f"{mirror.endpoint}{DATASET}")
     page.click("#show-all")
-    page.wait_for_selector("#wall [role=listitem] img")
+    page.wait_for_selector("#wall li img")
     total = len(rows.metadata)
     assert page.inner_text("#group-count") == f"{total:,} rows"
-    page.evaluate("document.getElementById('wall').scrollTop = 1e9")
-    page.wait_for_selector(f"#wall [aria-posinset='{total}']")
-    assert page.locator("#wall [role=listitem]").count() < 120
-    page.locator(f"#wall [aria-posinset='{total}'] a").click()
+    while page.is_enabled("#turn-on"):
+        begin = int(page.get_attribute("#turn-on", "value"))
+        page.click("#turn-on")
+        wait_for_text(page, "#turn-now", f"{begin + 1} to")
+    assert page.inner_text("#turn-now").endswith(f" to {total}")
+    page.go_back()
+    wait_for_text(page, "#turn-now", f" to {begin}")
+    page.go_forward()
+    wait_for_text(page, "#turn-now", f" to {total}")
+    page.locator("#wall li a").last.click()
     page.wait_for_selector("#facts dd")
     assert rows.metadata.keys(rows.order[-1:]).to_pylist()[0] in page.inner_text("#facts")
     page.wait_for_load_state("networkidle")
@@ -176,6 +182,10 @@ def test_a_task_is_made_from_the_form_and_its_code_makes_it(page, mirror, built,
         ("rows.json?base=mini&label=x", 400, "not a number"),
         ("rows.json?base=mini&from=-1", 400, "0 or more"),
         ("rows.json?base=mini&split=all", 400, "split"),
+        ("rows.json?base=mini&sort=nothing", 404, "column to sort by"),
+        ("rows.json?base=mini&license=MIT", 404, "license"),
+        ("rows.json?base=mini&use=anything", 404, "Known: commercial, derivatives"),
+        ("rows.json?base=mini&q=" + "x" * 300, 400, "at most 200"),
         ("example.json?base=mini&key=nothing", 404, "no row with the key"),
         ("counts.json?base=mini&task=nothing", 404, "protocol"),
         ("counts.json?base=mini&task=" + "x" * 2000, 400, "characters"),

@@ -58,6 +58,7 @@ const shiftdata = (() => {
     if (hash !== location.hash) history[push ? "pushState" : "replaceState"](null, "", hash);
   }
 
+  const MOST_FILES = 200;  // of labels, that a page without a server reads for rows of all labels
   const number = (value) => value.toLocaleString("en");
   const nuisanceName = (at) => (at < 0 ? "untouched" : page.nuisances[at]);
   const groupName = (label, nuisance) => `${page.labels[label]} / ${nuisanceName(nuisance)}`;
@@ -68,9 +69,10 @@ const shiftdata = (() => {
   async function rows(choice, from, count, { signal, full } = {}) {
     if (page.live) return ask("rows.json", defined({ ...choice, from, count, full: full ? 1 : null }), signal);
     const { label, nuisance } = choice;
-    if (label == null || nuisance == null) return { total: 0, rows: [] };
-    const known = (await load(`rows/${choice.base}-${label}`))[nuisance] || [];
-    const kept = known.map((row, tile) => ({ ...row, tile })).filter(
+    const labels = label == null ? new Set(Object.keys(base(choice.base).sample).map((group) => parseInt(group, 10))) : [label];
+    const files = await Promise.all([...labels].slice(0, MOST_FILES).map((one) => load(`rows/${choice.base}-${one}`)));
+    const groups = files.flatMap((file) => (nuisance == null ? Object.values(file) : [file[nuisance] || []]));
+    const kept = groups.flatMap((group) => group.map((row, tile) => ({ ...row, tile }))).filter(
       (row) => (choice.split == null || row.split === choice.split)
         && (choice.severity == null || row.severity === Number(choice.severity)));
     return { total: kept.length, rows: kept.slice(from, from + count) };

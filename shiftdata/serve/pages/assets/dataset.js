@@ -4,9 +4,7 @@
 (() => {
   const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say, heat } = shiftdata;
   const get = (id) => document.getElementById(id);
-  const whole = (text) => (text == null ? null : Number(text));
   let ofMatrix = null;
-  let endWall = null;
 
   // Pictures -----------------------------------------------------------------------------------------------
   function columnsOf(of) {
@@ -41,39 +39,7 @@
         const url = `${page.here}data/covers/${of.name}-${y}-${step}.webp${page.live ? `?v=${page.version}` : ""}`;
         return tile(url, x, of.wide, xs.length, 64);
       },
-      open: (y, x) => of.counts[y][xs[x] + 1] && choose({ label: y, nuisance: xs[x] }, true),
-    });
-  }
-
-  function choose(changes, push = false) {
-    remember(changes, { push });
-    showWall();
-    if (push) get("group-title").focus();
-  }
-
-  function showWall() {
-    const { base: name, label, nuisance, split, step, all } = state();
-    endWall?.();
-    endWall = null;
-    const open = label != null || nuisance != null || all != null;
-    get("group").hidden = !open;
-    if (!open) return;
-    const choice = { base: base(name).name, label: whole(label), nuisance: whole(nuisance), split, severity: whole(step) };
-    get("choose-label").value = label ?? "";
-    get("choose-nuisance").value = nuisance ?? "";
-    get("choose-split").value = split ?? "";
-    get("choose-severity").value = step ?? "";
-    const title = label != null && nuisance != null ? groupName(choice.label, choice.nuisance)
-      : label != null ? page.labels[choice.label] : nuisance != null ? nuisanceName(choice.nuisance) : "All rows";
-    get("group-title").textContent = title;
-    get("group-count").textContent = "";
-    endWall = shiftdata.wall(get("wall"), choice, (total) => {
-      const rows = page.live ? null : base(name).counts[choice.label]?.[choice.nuisance + 1];
-      const text = rows != null && rows > total ? `${number(total)} of ${number(rows)} rows; a server shows all`
-        : choice.label == null || choice.nuisance == null ? (page.live ? `${number(total)} rows` : "without a server: choose a label and a " + page.nuisance)
-          : `${number(total)} rows`;
-      get("group-count").textContent = text;
-      say(`${title}: ${text}`);
+      open: (y, x) => of.counts[y][xs[x] + 1] && shiftdata.choose({ label: y, nuisance: xs[x] }),
     });
   }
 
@@ -146,34 +112,21 @@
 
   // What is clicked and typed -------------------------------------------------------------------------------
   const listen = (id, event, act) => get(id)?.addEventListener(event, act);
-  listen("base", "change", (event) => { remember({ base: event.target.value, label: null, nuisance: null, step: null }); showMatrix(); showWall(); });
+  listen("base", "change", (event) => { remember({ base: event.target.value, label: null, nuisance: null, step: null }); showAll(); });
   listen("severity", "input", (event) => {
     const steps = base(state().base).severities;
     remember({ severity: steps[event.target.value] });
     get("severity-now").textContent = steps[event.target.value];
     showMatrix();
   });
-  for (const [id, name] of [["label", "label"], ["nuisance", "nuisance"], ["split", "split"], ["severity", "step"]]) {
-    listen(`choose-${id}`, "change", (event) => choose({ [name]: event.target.value, all: 1 }));
-  }
-  listen("show-all", "click", () => choose({ label: null, nuisance: null, all: 1 }, true));
-  listen("close", "click", () => { remember({ label: null, nuisance: null, split: null, step: null, all: null }, { push: true }); showWall(); get("matrix").querySelector("[tabindex='0']")?.focus(); });
   listen("task", "change", (event) => {
     const one = page.tasks[event.target.value];
     if (one) { remember({ task: one.words, taskbase: one.base }); showTask(); }
   });
   listen("make-task", "submit", (event) => { event.preventDefault(); rememberTask(get("words").value.trim(), { push: true }); showTask(); });
-  const showAll = () => { showMatrix(); showWall(); };
+  const showAll = () => { showMatrix(); shiftdata.showRows(); };
   addEventListener("popstate", () => { showAll(); showTask(); });
 
-  for (const name of ["label", "nuisance"]) {
-    const list = name === "label" ? page.labels : page.nuisances;
-    get(`choose-${name}`).append(make("option", { value: "" }, "all"), ...list.map((one, at) => make("option", { value: at }, one)));
-  }
-  if (page.bases.some((one) => one.counts.some((row) => row[0]))) get("choose-nuisance").append(make("option", { value: -1 }, "untouched"));
-  get("choose-split").append(make("option", { value: "" }, "all"), ...page.splits.map((one) => make("option", { value: one }, one)));
-  get("choose-severity-field").hidden = page.severities.length < 2;
-  get("choose-severity").append(make("option", { value: "" }, "all"), ...page.severities.map((one) => make("option", { value: one }, String(one))));
   showAll();
   showTask();
 })();

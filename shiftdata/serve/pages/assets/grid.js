@@ -1,8 +1,8 @@
-// Large grids of which only what is seen exists: the matrix of groups, and the wall of the rows of a choice.
+// The matrix of groups: a large grid of which only what is seen exists.
 "use strict";
 
 (() => {
-  const { page, make, number, groupName, exampleUrl, rows, picture, tile, say } = shiftdata;
+  const { make } = shiftdata;
 
   /** Which lines of some size are seen, with a few around them. */
   function seen(from, room, size, count, around) {
@@ -110,74 +110,4 @@
     show();
     return { redraw() { for (const [, one] of lines) { for (const [, node] of one.cells) node.remove(); one.cells.clear(); } show(); } };
   };
-
-  const PAGE = 200;
-
-  /** The rows of a choice as a wall that scrolls through all of them; returns how to end it. */
-  shiftdata.wall = function wall(box, choice, onTotal) {
-    const isPicture = page.modality === "image";
-    const side = isPicture ? 104 : 0;
-    const inner = make("div", { class: "inner", role: "list" });
-    box.replaceChildren(inner);
-    box.scrollTop = 0;
-    const pages = new Map();
-    const tiles = new Map();
-    const stop = new AbortController();
-    let total = null;
-
-    async function want(number) {
-      if (pages.has(number)) return;
-      pages.set(number, null);
-      try {
-        const answer = await rows(choice, number * PAGE, PAGE, { signal: stop.signal });
-        pages.set(number, answer.rows);
-        if (total === null) { total = answer.total; onTotal(total); }
-        show();
-      } catch (error) {
-        pages.delete(number);
-        if (error.name !== "AbortError") { inner.replaceChildren(make("p", { class: "bad" }, error.message)); say(error.message); }
-      }
-    }
-    function shape() {
-      const width = Math.max(1, box.clientWidth - 2);
-      const columns = isPicture ? Math.max(1, Math.floor(width / (side + 6))) : Math.max(1, Math.floor(width / 330));
-      return { columns, height: isPicture ? side + 22 : 150, width: Math.floor(width / columns) };
-    }
-    function card(row) {
-      const name = `${groupName(row.label, row.nuisance)}${page.severities.length > 1 && row.severity != null ? `, severity ${row.severity}` : ""}`;
-      const shown = isPicture ? picture(choice.base, row, side) : make("span", { class: "text" }, textOf(row.text));
-      const under = choice.label != null && choice.nuisance != null
-        ? `${row.split}${page.severities.length > 1 && row.severity != null ? ` · ${row.severity}` : ""}` : name;
-      return make("a", { href: exampleUrl(choice.base, row.key), title: `${row.key}\n${name}, ${row.split}`, "aria-label": `${name}, ${row.split}, ${row.key}` }, shown, make("span", { class: "under" }, under));
-    }
-    const show = framed(() => {
-      if (total === null || stop.signal.aborted) return;
-      const { columns, height, width } = shape();
-      inner.style.height = `${Math.ceil(total / columns) * height}px`;
-      box.style.height = `min(${Math.ceil(total / columns) * height + 12}px, 70vh)`;
-      const [first, end] = seen(box.scrollTop, box.clientHeight, height, Math.ceil(total / columns), 2);
-      const [from, to] = [first * columns, Math.min(total, end * columns)];
-      for (const [at, node] of tiles) if (at < from || at >= to || node.columns !== columns) { node.remove(); tiles.delete(at); }
-      for (let at = from; at < to; at++) {
-        const row = pages.get(Math.floor(at / PAGE))?.[at % PAGE];
-        if (row === undefined) { want(Math.floor(at / PAGE)); continue; }
-        if (tiles.has(at)) continue;
-        const node = make("div", { role: "listitem", class: isPicture ? "pic" : "words", "aria-posinset": at + 1, "aria-setsize": total }, card(row));
-        node.columns = columns;
-        node.style.cssText = `top:${Math.floor(at / columns) * height}px;left:${(at % columns) * width}px;width:${width - 6}px;height:${height - 6}px`;
-        tiles.set(at, node);
-        inner.append(node);
-      }
-    });
-    // A fast scroll passes many rows: those that are left behind are not asked for.
-    let settled = null;
-    box.onscroll = () => { clearTimeout(settled); settled = setTimeout(show, 40); };
-    const watch = new ResizeObserver(show);
-    watch.observe(box);
-    want(0);
-    return () => { stop.abort(); watch.disconnect(); box.onscroll = null; };
-  };
-
-  const textOf = (text) => (typeof text === "string" ? text
-    : Object.entries(text || {}).slice(0, 6).map(([name, value]) => `${name} ${typeof value === "number" ? Number(value.toPrecision(4)) : value}`).join("\n"));
 })();
