@@ -94,7 +94,7 @@ def front_page(ask: Ask) -> HTMLResponse:
     found = [(_entry(repo, commit, until), f"{repo.owner}/{repo.name}", commit) for repo, commit in ask.heads]
     entries = [entry for entry, *_ in found if entry]
     others = [(name, commit) for entry, name, commit in found if not entry]
-    known = {"entries": entries, "others": others, "endpoint": ask.base_url}
+    known: dict[str, Any] = {"entries": entries, "others": others, "endpoint": ask.base_url}
     return HTMLResponse(render("catalog.html", root="/", index="", **known), headers=HEADERS)
 
 
