@@ -1,4 +1,4 @@
-"""The reference: every public name from its docstring, every verb from its help."""
+"""Write the reference: every public name from its docstring by topic, every verb from its help."""
 
 from __future__ import annotations
 
@@ -6,81 +6,106 @@ import contextlib
 import inspect
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from topics import MODULES, TOPICS, Topic
+
 from shiftdata.cli.app import APP, main
 
-#: The modules whose names are public, and what each is for.
-MODULES = {
-    "shiftdata": "What `import shiftdata as sd` has.",
-    "shiftdata.evaluation.protocols": "Rules that make tasks.",
-    "shiftdata.evaluation.sampling": "Which rows a batch gets.",
-    "shiftdata.evaluation.metrics": "Figures of arrays.",
-    "shiftdata.evaluation.label_shift": "",
-    "shiftdata.evaluation.meters": "How far apart two sets of rows are.",
-    "shiftdata.baselines": "Reference methods, and methods of one's own.",
-    "shiftdata.baselines.losses": "Formulas and sources of what `from shiftdata import losses` has.",
-    "shiftdata.bench": "Sweeps, records, reports.",
-    "shiftdata.bench.papers": "The papers' numbers.",
-}
 LONGEST = 78  # characters of a signature in one line
 
 
 def write_reference(out: Path) -> None:
-    """A page for each module, and one for the command line."""
+    """Write a page for each topic, and one for each group of verbs of the command line."""
     out.mkdir(parents=True)
-    for number, (name, about) in enumerate(MODULES.items()):
-        text = "\n\n".join(module_page(name, about))
-        (out / f"{number}_{name.replace('.', '_')}.md").write_text(text + "\n", encoding="utf-8")
-    (out / "command_shiftdata.md").write_text("\n\n".join(command_line()) + "\n", encoding="utf-8")
+    if lost := public() - {entry for topic in TOPICS for entry in _entries(topic)}:
+        raise SystemExit(f"give these names a place in topics.py: {', '.join(sorted(map('.'.join, lost)))}")
+    for topic in TOPICS:
+        (out / f"{topic.file}.md").write_text("\n\n".join(topic_page(topic)) + "\n", encoding="utf-8")
+    for role, verbs in APP.by_role().items():
+        page = "\n\n".join(command_page(role, verbs)) + "\n"
+        (out / f"{command_file(role)}.md").write_text(page, encoding="utf-8")
 
 
-def module_page(name: str, about: str) -> Iterator[str]:
-    module = import_module(name)
-    yield f"# {name}"
-    yield about or _markdown(inspect.getdoc(module) or "")
-    for public in public_names(module):
-        value = getattr(module, public)
-        yield f"## {public}"
+def command_file(role: str) -> str:
+    return "command_" + role.lower().replace(" ", "_")
+
+
+def public() -> set[tuple[str, str]]:
+    """Return the module and name of whatever is public; a name of two modules counts in the first."""
+    found: dict[int, tuple[str, str]] = {}
+    for module in MODULES:
+        loaded = import_module(module)
+        for name in public_names(loaded):
+            value = getattr(loaded, name)
+            if not inspect.ismodule(value) or value.__name__ not in MODULES:
+                found.setdefault(id(value), (module, name))
+    return set(found.values())
+
+
+def _entries(topic: Topic) -> Iterator[tuple[str, str]]:
+    return ((module, name) for module, names in topic.names.items() for name in names.split())
+
+
+def topic_page(topic: Topic) -> Iterator[str]:
+    yield f"# {topic.title}"
+    yield topic.lead
+    yield _code("\n".join(map(_import, topic.names)))
+    described = set[tuple[str, str]]()  # what several classes share is described once
+    for module, name in _entries(topic):
+        value = getattr(import_module(module), name)
+        yield f"## {MODULES[module]}.{name}"
         if callable(value):
-            yield _code(f"{public}{_signature(value)}")
+            yield _code(f"{name}{_signature(value)}")
             yield _markdown(inspect.getdoc(value) or "")
             if inspect.isclass(value):
-                yield from _members(value)
+                yield from _members(value, described)
         else:
-            yield _code(f"{public} = {value!r:.300}")
+            yield _code(f"{name} = {value!r:.300}")
+
+
+def _import(module: str) -> str:
+    parent, _, name = module.rpartition(".")
+    return f"from {parent} import {name}" if parent else f"import {module} as {MODULES[module]}"
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return the names that a module exports: `__all__`, or all but modules and private names."""
-    values = vars(module).items()
-    names = [name for name, value in values if name[0] != "_" and not inspect.ismodule(value)]
-    return sorted(getattr(module, "__all__", names), key=str.lower)
+    """Return the names that a module exports: `__all__`, or what it defines without an underscore."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    defined = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    return [name for name in defined if name[0] != "_" and inspect.isclass(getattr(module, name))]
 
 
-def _members(owner: type[Any]) -> Iterator[str]:
-    """The methods and properties of a class that have a docstring, without those of other packages."""
+def _members(owner: type[Any], described: set[tuple[str, str]]) -> Iterator[str]:
+    """Describe the methods and properties of a class but for those that the page has `described`."""
     for name, value in inspect.getmembers(owner):
         home = next((base for base in owner.__mro__ if name in vars(base)), object)
         raw = vars(home).get(name)
+        is_property = isinstance(raw, property | cached_property)
         if name.startswith("_") or not home.__module__.startswith("shiftdata"):
             continue
-        doc = inspect.getdoc(raw if isinstance(raw, property) else value)
-        if doc and (callable(value) or isinstance(raw, property)):
-            shown = "" if isinstance(raw, property) else _signature(value)
-            yield f"### {owner.__name__}.{name}"
-            yield _code(f"{name}{shown}")
-            yield _markdown(doc)
+        doc = inspect.getdoc(raw if is_property else value)
+        if not doc or not (callable(value) or is_property) or (name, doc) in described:
+            continue
+        described.add((name, doc))
+        signature = "" if is_property else _signature(value)
+        short = signature in ("", "(self)") or signature.startswith("(self) ->")
+        yield f"### {owner.__name__}.{name}" + ("()" if signature and short else "")
+        if not short:
+            yield _code(f"{name}{signature}")
+        yield _markdown(doc)
 
 
-def command_line() -> Iterator[str]:
-    yield "# `shiftdata`"
-    yield _code(_help(), "text")
-    for verb in (name for verbs in APP.by_role().values() for name in verbs):
+def command_page(role: str, verbs: Iterable[str]) -> Iterator[str]:
+    yield f"# Command line: {role[0].lower()}{role[1:]}"
+    yield "`shiftdata VERB --help` prints the same."
+    for verb in verbs:
         yield f"## {verb}"
         yield _code(_help(verb), "text")
 
