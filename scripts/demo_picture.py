@@ -18,7 +18,7 @@ import shiftdata as sd
 BUILD = Path(__file__).resolve().parent.parent / "build"
 NAME = "sma_glyphs_k8"
 #: Pixels; pages show the picture at half its size. It has a ground of its own, for light and dark pages alike.
-SIDE, GAP, PADDING, TITLE, WIDTH = 60, 4, 32, 64, 1400
+SIDE, GAP, PADDING, TITLE, ERRORS = 60, 4, 32, 64, 224
 GROUND, INK, QUIET = (24, 27, 38), (240, 242, 248), (160, 167, 186)
 WRONG, RIGHT = np.array([240, 130, 60]), np.array([38, 62, 110])
 LOWEST = 0.7  # the accuracy that has the full colour of an error
@@ -35,16 +35,19 @@ def main() -> None:
 
 def draw(task: sd.Task, predictions: Path) -> Image.Image:
     result = task.evaluate(predictions).groups
-    labels = len(task.labels)
-    sheet = Image.new("RGB", (WIDTH, 2 * PADDING + TITLE - GAP + labels * (SIDE + GAP)), GROUND)
-    train_left, test_left = PADDING + 44, WIDTH - PADDING - 3 * SIDE - len(task.labels) * (SIDE + GAP) - 56
+    matrix = len(task.labels) * (SIDE + GAP) - GAP
+    train_left = PADDING + 36
+    test_left = train_left + matrix + 32
+    errors_left = test_left + matrix + 48
+    size = (errors_left + ERRORS + PADDING // 2, 2 * PADDING + TITLE + matrix)
+    sheet = Image.new("RGB", size, GROUND)
     pen = ImageDraw.Draw(sheet)
     text(pen, train_left, "Training: each letter mostly in one style")
     draw_training(sheet, task, train_left)
     text(pen, test_left, f"Test: accuracy of ERM, mean {100 * result.mean:.0f} %")
     draw_accuracies(pen, dict(zip(result.names, result.accuracy, strict=True)), result.worst_group, test_left)
-    text(pen, WIDTH - PADDING - 3 * SIDE, f"Worst: {100 * result.worst:.0f} %")
-    draw_errors(sheet, task, predictions, str(result.worst_group), WIDTH - PADDING - 3 * SIDE)
+    text(pen, errors_left, f"Worst: {100 * result.worst:.0f} %")
+    draw_errors(sheet, task, predictions, str(result.worst_group), errors_left)
     return sheet
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reference import command_file
-from topics import TOPICS
-
-from shiftdata.cli.app import APP
+from topics import COMMANDS, TOPICS
 
 CONFIG = """\
 [project]
@@ -113,7 +111,7 @@ TREE: Mapping[str, Any] = {
     },
     "Reference": {
         **{topic.title: f"reference/{topic.file}.md" for topic in TOPICS},
-        "Command line": {role: f"reference/{command_file(role)}.md" for role in APP.by_role()},
+        "Command line": {title: f"reference/{command_file(title)}.md" for title in COMMANDS},
     },
     "Project": {
         "Contribute": "CONTRIBUTING.md",

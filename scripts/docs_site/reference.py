@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from topics import MODULES, TOPICS, Topic
+from topics import COMMANDS, MODULES, TOPICS, Topic
 
 from shiftdata.cli.app import APP, main
 
@@ -21,19 +21,23 @@ LONGEST = 78  # characters of a signature in one line
 
 
 def write_reference(out: Path) -> None:
-    """Write a page for each topic, and one for each group of verbs of the command line."""
+    """Write a page for each topic, and for each of the command line."""
     out.mkdir(parents=True)
-    if lost := public() - {entry for topic in TOPICS for entry in _entries(topic)}:
-        raise SystemExit(f"give these names a place in topics.py: {', '.join(sorted(map('.'.join, lost)))}")
+    names = public() - {entry for topic in TOPICS for entry in _entries(topic)}
+    verbs = {verb for verbs in APP.by_role().values() for verb in verbs} - set(" ".join(COMMANDS.values()).split())
+    if lost := sorted({*map(".".join, names), *verbs}):
+        raise SystemExit(f"give these a place in topics.py: {', '.join(lost)}")
+    described = set[tuple[str, str]]()  # what several classes share is described once
     for topic in TOPICS:
-        (out / f"{topic.file}.md").write_text("\n\n".join(topic_page(topic)) + "\n", encoding="utf-8")
-    for role, verbs in APP.by_role().items():
-        page = "\n\n".join(command_page(role, verbs)) + "\n"
-        (out / f"{command_file(role)}.md").write_text(page, encoding="utf-8")
+        page = "\n\n".join(topic_page(topic, described)) + "\n"
+        (out / f"{topic.file}.md").write_text(page, encoding="utf-8")
+    for title, listed in COMMANDS.items():
+        page = "\n\n".join(command_page(title, listed.split())) + "\n"
+        (out / f"{command_file(title)}.md").write_text(page, encoding="utf-8")
 
 
-def command_file(role: str) -> str:
-    return "command_" + role.lower().replace(" ", "_")
+def command_file(title: str) -> str:
+    return "command_" + title.lower().replace(" ", "_")
 
 
 def public() -> set[tuple[str, str]]:
@@ -52,11 +56,10 @@ def _entries(topic: Topic) -> Iterator[tuple[str, str]]:
     return ((module, name) for module, names in topic.names.items() for name in names.split())
 
 
-def topic_page(topic: Topic) -> Iterator[str]:
+def topic_page(topic: Topic, described: set[tuple[str, str]]) -> Iterator[str]:
     yield f"# {topic.title}"
     yield topic.lead
     yield _code("\n".join(map(_import, topic.names)))
-    described = set[tuple[str, str]]()  # what several classes share is described once
     for module, name in _entries(topic):
         value = getattr(import_module(module), name)
         yield f"## {MODULES[module]}.{name}"
@@ -83,7 +86,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def _members(owner: type[Any], described: set[tuple[str, str]]) -> Iterator[str]:
-    """Describe the methods and properties of a class but for those that the page has `described`."""
+    """Describe the methods and properties of a class but for those `described` before."""
     for name, value in inspect.getmembers(owner):
         home = next((base for base in owner.__mro__ if name in vars(base)), object)
         raw = vars(home).get(name)
@@ -102,8 +105,8 @@ def _members(owner: type[Any], described: set[tuple[str, str]]) -> Iterator[str]
         yield _markdown(doc)
 
 
-def command_page(role: str, verbs: Iterable[str]) -> Iterator[str]:
-    yield f"# Command line: {role[0].lower()}{role[1:]}"
+def command_page(title: str, verbs: Iterable[str]) -> Iterator[str]:
+    yield f"# Command line: {title.lower()}"
     yield "`shiftdata VERB --help` prints the same."
     for verb in verbs:
         yield f"## {verb}"

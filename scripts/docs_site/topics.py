@@ -35,11 +35,15 @@ TOPICS = (
     Topic(
         "load",
         "Load data",
-        "Find a dataset, read its examples or only its metadata, fetch it, check it.",
-        {
-            "shiftdata": "list_datasets info load_dataset open_dataset read_metadata Metadata metadata_from_table "
-            "webdataset fetch verify"
-        },
+        "Find a dataset, read its examples, stream it, fetch it to disk, check it.",
+        {"shiftdata": "list_datasets info load_dataset webdataset fetch verify open_dataset"},
+    ),
+    Topic(
+        "metadata",
+        "Metadata",
+        "Labels, nuisances, origins, folds and quantiles of every row, without an example: of a dataset, or of "
+        "a table of yours.",
+        {"shiftdata": "read_metadata metadata_from_table Metadata"},
     ),
     Topic(
         "tasks",
@@ -50,24 +54,37 @@ TOPICS = (
     ),
     Topic(
         "protocols",
-        "Protocols",
+        "Protocols: groups, adaptation",
         "A protocol is the rule that makes a task. `protocol` takes its name; the classes show the parameters "
         "of each, `Protocol` what all of them have.",
         {
             "shiftdata": "protocol rlsbench",
-            PROTOCOLS: "Protocol protocols parse_protocol GroupFairness UDA UniDA SCENARIOS LabelShift LeaveOneDomainOut "
-            "LeaveOneGroupOut HoldOut DomainBed ClassicDG FlexibleDG Oracle OracleStar Continuous Official Listed "
-            "Wilds EvaluateOnly Stream stream_of Where Chain",
+            PROTOCOLS: "protocols parse_protocol Protocol GroupFairness UDA UniDA SCENARIOS LabelShift",
+        },
+    ),
+    Topic(
+        "protocols_domains",
+        "Protocols: domains, severities",
+        "Protocols that hold out domains, choose severities, follow the authors' own splits, or join others.",
+        {
+            PROTOCOLS: "LeaveOneDomainOut LeaveOneGroupOut HoldOut DomainBed ClassicDG FlexibleDG Oracle OracleStar "
+            "Continuous Official Listed Wilds EvaluateOnly Stream stream_of Where Chain"
         },
     ),
     Topic(
         "samplers",
-        "Samplers and label shift",
-        "Choose which rows a batch gets; estimate the label shares of an unlabelled target; measure how far "
-        "apart two sets of rows are.",
+        "Samplers",
+        "Choose which rows a batch gets: groups equally often, each domain in every batch, a share of labels.",
         {
-            "shiftdata.evaluation.sampling": "SAMPLERS make_sampler Sampler RowSampler FixedRows Reweighted Batches "
+            "shiftdata.evaluation.sampling": "make_sampler SAMPLERS Sampler RowSampler FixedRows Reweighted Batches "
             "CellBatches Ranks cells_of dirichlet_marginal",
+        },
+    ),
+    Topic(
+        "shift",
+        "Label shift, distances",
+        "Estimate the label shares of an unlabelled target; measure how far apart two sets of rows are.",
+        {
             "shiftdata.evaluation.label_shift": "estimate_marginal ESTIMATORS MarginalEstimate reweight "
             "EstimationError LabelShiftWarning",
             "shiftdata.evaluation.meters": "covariate_shift CovariateShift concept_shift_on_features ConceptShift "
@@ -96,22 +113,30 @@ TOPICS = (
     ),
     Topic(
         "train",
-        "Train and predict",
-        "Train a reference method, predict by a model that comes trained, or adapt one to a stream.",
+        "Train",
+        "Train a reference method on a task: its settings, and the run that comes back.",
         {
-            "shiftdata": "train predict",
-            BASELINES: "METHODS Training TRAINING Run load adapt Adaptation Prediction Pretrained Model fit "
-            "initial_network DivergedError",
+            "shiftdata": "train",
+            BASELINES: "METHODS Training TRAINING Run initial_network fit DivergedError",
         },
+    ),
+    Topic(
+        "predict",
+        "Predict and adapt",
+        "Predict a task by a model that comes trained, or let it adapt to a stream of test rows.",
+        {"shiftdata": "predict", BASELINES: "load Pretrained Prediction Model adapt Adaptation"},
     ),
     Topic(
         "methods",
         "Methods of your own",
-        "Subclass `Method`, name it, and `sd.train` and sweeps know it; a `Trainer` gives it rows and steps.",
-        {
-            BASELINES: "Method method Hyper Batch Data Trainer Stage Wrapper make_method method_class Source "
-            "source_of"
-        },
+        "Subclass `Method`, name it, and `sd.train` and sweeps know it.",
+        {BASELINES: "Method method Hyper Batch Data Wrapper make_method method_class"},
+    ),
+    Topic(
+        "trainer",
+        "The trainer",
+        "What a method gets to read rows, predict and take steps with.",
+        {BASELINES: "Trainer Stage Source source_of"},
     ),
     Topic(
         "losses",
@@ -127,17 +152,24 @@ TOPICS = (
     Topic(
         "losses_adaptation",
         "Losses: adaptation",
-        "Losses that take unlabelled rows of a target, also one with other classes than the source.",
+        "Losses that take unlabelled rows of a target with the classes of the source.",
         {
             LOSSES: "dann cdan_map reverse_gradient reversal_schedule mcd jdot jdot_cost exact_transport "
-            "balanced_transport unbalanced_plan unbalanced_scaling ClassWeights class_weights entropy tent "
-            "pseudo_label fixmatch sentry sentry_balance RecentShares uan_scores uan_weights osbp ovanet "
-            "ovanet_unknown UniOT with_unknown"
+            "ClassWeights class_weights entropy tent pseudo_label fixmatch sentry sentry_balance RecentShares"
+        },
+    ),
+    Topic(
+        "losses_unknown",
+        "Losses: unknown classes",
+        "Losses for a target that lacks classes of the source, and has others.",
+        {
+            LOSSES: "uan_weights uan_scores osbp ovanet ovanet_unknown with_unknown UniOT balanced_transport "
+            "unbalanced_plan unbalanced_scaling"
         },
     ),
     Topic(
         "losses_training",
-        "Losses: mixing, averages, pretraining",
+        "Losses: mixing, averaging",
         "Mix rows and styles, average weights along a training, and pretrain without labels.",
         {
             LOSSES: "mixup mixup_losses partners mixstyle style_mixed content_swapped uniform_cross_entropies "
@@ -172,3 +204,12 @@ TOPICS = (
         },
     ),
 )
+
+#: The pages of the command line: title, and verbs.
+COMMANDS = {
+    "Find and read": "list info load fetch verify export gallery",
+    "Train and evaluate": "task train evaluate predict adapt pretrain",
+    "Sweep and report": "sweep report import submit leaderboard published",
+    "Make": "new recipes raw build check card styles sliders calibrate",
+    "Publish and serve": "publish serve catalog hide",
+}
