@@ -1,7 +1,7 @@
 """Draw the demo: what a network trains on, what it reads in each group, and where it is wrong.
 
-    make demo                                       draws build/sma_glyphs_k8.png
-    python scripts/demo_picture.py docs/demo.png    another file: the first picture of the README
+make demo                                       draws build/sma_glyphs_k8.png
+python scripts/demo_picture.py docs/demo.png    another file: the first picture of the README
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import shiftdata as sd
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
 NAME = "sma_glyphs_k8"
-#: Pixels; pages show the picture at half its size. It has a ground of its own, for light and dark pages alike.
+#: Pixels; pages show the picture at half its size. Its own ground suits light and dark pages.
 SIDE, GAP, PADDING, TITLE, ERRORS = 60, 4, 32, 64, 224
 GROUND, INK, QUIET = (24, 27, 38), (240, 242, 248), (160, 167, 186)
 WRONG, RIGHT = np.array([240, 130, 60]), np.array([38, 62, 110])
@@ -69,7 +69,9 @@ def draw_training(sheet: Image.Image, task: sd.Task, left: int) -> None:
             sheet.paste(picture, (left + column * (SIDE + GAP), top(row)))
 
 
-def draw_accuracies(pen: ImageDraw.ImageDraw, accuracy: dict[str, float], worst: str | None, left: int) -> None:
+def draw_accuracies(
+    pen: ImageDraw.ImageDraw, accuracy: dict[str, float], worst: str | None, left: int
+) -> None:
     """The accuracy of each group, from blue to orange as it falls; the worst has a frame."""
     labels = list(dict.fromkeys(name.split(" / ")[0] for name in accuracy))
     styles = list(dict.fromkeys(name.split(" / ")[1] for name in accuracy))
@@ -89,7 +91,9 @@ def draw_errors(sheet: Image.Image, task: sd.Task, predictions: Path, group: str
     examples = task.dataset("test", size=2 * SIDE)
     columns = pq.read_table(predictions).to_pydict()
     read = dict(zip(columns["key"], columns["prediction"], strict=True))
-    rows = np.flatnonzero(np.asarray(examples.known["group"]) == examples.names["group"].index(group)).tolist()
+    rows = np.flatnonzero(
+        np.asarray(examples.known["group"]) == examples.names["group"].index(group)
+    ).tolist()
     wrong = [row for row, key in zip(rows, examples.keys(rows), strict=True) if read[key] != group[0]]
     pen = ImageDraw.Draw(sheet)
     pen.text((left, top(0) + 12), group, QUIET, font(22), anchor="lm")
@@ -98,7 +102,9 @@ def draw_errors(sheet: Image.Image, task: sd.Task, predictions: Path, group: str
         example, *_ = examples[row]
         sheet.paste(Image.fromarray(example), (left, y))
         pen.text((left + 2 * SIDE + 14, y + SIDE - 30), "read as", QUIET, font(22), anchor="lm")
-        pen.text((left + 2 * SIDE + 14, y + SIDE + 10), read[key], tuple(WRONG.tolist()), font(44), anchor="lm")
+        pen.text(
+            (left + 2 * SIDE + 14, y + SIDE + 10), read[key], tuple(WRONG.tolist()), font(44), anchor="lm"
+        )
 
 
 def text(pen: ImageDraw.ImageDraw, left: int, words: str) -> None:

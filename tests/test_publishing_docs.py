@@ -20,7 +20,9 @@ DOCS = ROOT / "docs"
 def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first, second = sd.info(tiny).nuisances[:2]
     words = {"sma_emoji": "tiny", "amber": first, "embers": second, "k=4": "k=2"}
-    pages = [(DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("mirror", "fetching", "exporting")]
+    pages = [
+        (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("mirror", "fetching", "exporting")
+    ]
     blocks = re.findall(r"```python\n(.*?)```", "".join(pages), re.S)
     assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)
@@ -117,7 +119,9 @@ def test_each_environment_variable_has_a_row():
         )
     )
     assert len(read) >= 10
-    assert read - set(re.findall(r"`(\w+)`", "".join(lines_of("fetching", "## Environment variables")))) == set()
+    assert (
+        read - set(re.findall(r"`(\w+)`", "".join(lines_of("fetching", "## Environment variables")))) == set()
+    )
 
 
 def test_the_page_on_security_leads_to_the_promises():

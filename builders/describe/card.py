@@ -57,7 +57,13 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
     configs = manifest.configs
     virtual = [split.name for split in manifest.canonical_splits if split.name in configs]
     shown = (virtual or [next(iter(configs))])[0]
-    environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell, "linked": linked, "folded": _folded}
+    environment.filters |= {
+        "count": "{:,}".format,
+        "named": _named,
+        "cell": cell,
+        "linked": linked,
+        "folded": _folded,
+    }
     card: str = environment.get_template(TEMPLATE).render(
         m=manifest,
         built=bool(manifest.files),

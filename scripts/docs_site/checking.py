@@ -102,7 +102,9 @@ def problems(site: Path) -> list[str]:
 def layout_problems(page: Any, width: int) -> list[str]:
     """Return a line for each fault in the layout of a page that a browser of this width shows."""
     wrong = [f"cuts {text!r}" for text in page.evaluate(CUT)]
-    height, wide = page.evaluate("[document.documentElement.scrollHeight, document.documentElement.scrollWidth]")
+    height, wide = page.evaluate(
+        "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
+    )
     if wide > width:
         wrong.append(f"is {wide:,} px wide")
     if width >= WIDE and height > MOST_HEIGHT:

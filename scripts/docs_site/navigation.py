@@ -161,4 +161,6 @@ def _toml(entry: Any) -> str:
     """Write the order as TOML: each entry is a table of one title, its value a page or a list of entries."""
     if isinstance(entry, str):
         return json.dumps(entry)
-    return "[" + ", ".join(f"{{ {json.dumps(title)} = {_toml(inner)} }}" for title, inner in entry.items()) + "]"
+    return (
+        "[" + ", ".join(f"{{ {json.dumps(title)} = {_toml(inner)} }}" for title, inner in entry.items()) + "]"
+    )

@@ -24,7 +24,9 @@ def write_reference(out: Path) -> None:
     """Write a page for each topic, and for each of the command line."""
     out.mkdir(parents=True)
     names = public() - {entry for topic in TOPICS for entry in _entries(topic)}
-    verbs = {verb for verbs in APP.by_role().values() for verb in verbs} - set(" ".join(COMMANDS.values()).split())
+    verbs = {verb for verbs in APP.by_role().values() for verb in verbs} - set(
+        " ".join(COMMANDS.values()).split()
+    )
     if lost := sorted({*map(".".join, names), *verbs}):
         raise SystemExit(f"give these a place in topics.py: {', '.join(lost)}")
     described = set[tuple[str, str]]()  # what several classes share is described once
@@ -78,11 +80,15 @@ def _import(module: str) -> str:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return the names that a module exports: `__all__`, or what it defines without an underscore."""
+    """Return the names that a module exports: `__all__`; of a package all it imports; else its classes."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    defined = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
-    return [name for name in defined if name[0] != "_" and inspect.isclass(getattr(module, name))]
+    wanted = inspect.isclass if not hasattr(module, "__path__") else lambda value: not inspect.ismodule(value)
+    return [
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_" and wanted(value) and name != "Iterable"
+    ]
 
 
 def _members(owner: type[Any], described: set[tuple[str, str]]) -> Iterator[str]:

@@ -28,38 +28,43 @@ MODULES = {
     "shiftdata.bench": "bench",
     "shiftdata.bench.papers": "papers",
 }
-PROTOCOLS, METRICS = "shiftdata.evaluation.protocols", "shiftdata.evaluation.metrics"
-BASELINES, LOSSES = "shiftdata.baselines", "shiftdata.baselines.losses"
-
 TOPICS = (
     Topic(
         "load",
         "Load data",
         "Find a dataset, read its examples, stream it, fetch it to disk, check it.",
-        {"shiftdata": "list_datasets info load_dataset webdataset fetch verify open_dataset"},
+        {
+            "shiftdata": "list_datasets info load_dataset webdataset fetch verify open_dataset",
+        },
     ),
     Topic(
         "metadata",
         "Metadata",
-        "Labels, nuisances, origins, folds and quantiles of every row, without an example: of a dataset, or of "
-        "a table of yours.",
-        {"shiftdata": "read_metadata metadata_from_table Metadata"},
+        "Labels, nuisances, origins, folds and quantiles of every row, without an example: of a "
+        "dataset, or of a table of yours.",
+        {
+            "shiftdata": "read_metadata metadata_from_table Metadata",
+        },
     ),
     Topic(
         "tasks",
         "Tasks",
-        "A task is named sets of rows of one dataset, each for training, selection or test. Make one by a "
-        "protocol, load its rows, evaluate predictions, export it.",
-        {"shiftdata": "task Task export"},
+        "A task is named sets of rows of one dataset, each for training, selection or test. Make one "
+        "by a protocol, load its rows, evaluate predictions, export it.",
+        {
+            "shiftdata": "task Task export",
+        },
     ),
     Topic(
         "protocols",
         "Protocols: groups, adaptation",
-        "A protocol is the rule that makes a task. `protocol` takes its name; the classes show the parameters "
-        "of each, `Protocol` what all of them have.",
+        "A protocol is the rule that makes a task. `protocol` takes its name; the classes show the "
+        "parameters of each, `Protocol` what all of them have.",
         {
             "shiftdata": "protocol rlsbench",
-            PROTOCOLS: "protocols parse_protocol Protocol GroupFairness UDA UniDA SCENARIOS LabelShift",
+            "shiftdata.evaluation.protocols": (
+                "protocols parse_protocol Protocol GroupFairness UDA UniDA SCENARIOS LabelShift"
+            ),
         },
     ),
     Topic(
@@ -67,17 +72,22 @@ TOPICS = (
         "Protocols: domains, severities",
         "Protocols that hold out domains, choose severities, follow the authors' own splits, or join others.",
         {
-            PROTOCOLS: "LeaveOneDomainOut LeaveOneGroupOut HoldOut DomainBed ClassicDG FlexibleDG Oracle OracleStar "
-            "Continuous Official Listed Wilds EvaluateOnly Stream stream_of Where Chain"
+            "shiftdata.evaluation.protocols": (
+                "LeaveOneDomainOut LeaveOneGroupOut HoldOut DomainBed ClassicDG FlexibleDG Oracle "
+                "OracleStar Continuous Official Listed Wilds EvaluateOnly Stream stream_of Where Chain"
+            ),
         },
     ),
     Topic(
         "samplers",
         "Samplers",
-        "Choose which rows a batch gets: groups equally often, each domain in every batch, a share of labels.",
+        "Choose which rows a batch gets: groups equally often, each domain in every batch, a share of "
+        "labels.",
         {
-            "shiftdata.evaluation.sampling": "make_sampler SAMPLERS Sampler RowSampler FixedRows Reweighted Batches "
-            "CellBatches Ranks cells_of dirichlet_marginal",
+            "shiftdata.evaluation.sampling": (
+                "make_sampler SAMPLERS Sampler RowSampler FixedRows Reweighted Batches CellBatches "
+                "Ranks cells_of dirichlet_marginal"
+            ),
         },
     ),
     Topic(
@@ -85,30 +95,37 @@ TOPICS = (
         "Label shift, distances",
         "Estimate the label shares of an unlabelled target; measure how far apart two sets of rows are.",
         {
-            "shiftdata.evaluation.label_shift": "estimate_marginal ESTIMATORS MarginalEstimate reweight "
-            "EstimationError LabelShiftWarning",
-            "shiftdata.evaluation.meters": "covariate_shift CovariateShift concept_shift_on_features ConceptShift "
-            "bounds Bounds",
+            "shiftdata.evaluation.label_shift": (
+                "estimate_marginal ESTIMATORS MarginalEstimate reweight EstimationError LabelShiftWarning"
+            ),
+            "shiftdata.evaluation.meters": (
+                "covariate_shift CovariateShift concept_shift_on_features ConceptShift bounds Bounds"
+            ),
         },
     ),
     Topic(
         "metrics",
         "Metrics by group",
-        "Accuracy of each group, the worst one, and how sure it is. `task.evaluate` uses these; they also take "
-        "arrays.",
+        "Accuracy of each group, the worst one, and how sure it is. `task.evaluate` uses these; they "
+        "also take arrays.",
         {
-            METRICS: "group_accuracy GroupAccuracy worst_by_chance align bootstrap_rows Resampling Interval "
-            "paired_test failure_points FailurePoints"
+            "shiftdata.evaluation.metrics": (
+                "group_accuracy GroupAccuracy worst_by_chance align bootstrap_rows Resampling Interval "
+                "paired_test failure_points FailurePoints"
+            ),
         },
     ),
     Topic(
         "more_metrics",
         "Calibration, lines, rankings",
-        "What more than one accuracy says: confidence, models compared on clean and shifted rows, rankings of "
-        "methods.",
+        "What more than one accuracy says: confidence, models compared on clean and shifted rows, "
+        "rankings of methods.",
         {
-            METRICS: "measure_calibration Calibration risk_coverage RiskCoverage accuracy_line Line Point "
-            "agreement_line Agreement ranks rank_agreement RankAgreement spearman selection_leakage"
+            "shiftdata.evaluation.metrics": (
+                "measure_calibration Calibration risk_coverage RiskCoverage accuracy_line Line Point "
+                "agreement_line Agreement ranks rank_agreement RankAgreement spearman "
+                "selection_leakage"
+            ),
         },
     ),
     Topic(
@@ -117,36 +134,45 @@ TOPICS = (
         "Train a reference method on a task: its settings, and the run that comes back.",
         {
             "shiftdata": "train",
-            BASELINES: "METHODS Training TRAINING Run initial_network fit DivergedError",
+            "shiftdata.baselines": "METHODS Training TRAINING Run initial_network fit DivergedError",
         },
     ),
     Topic(
         "predict",
         "Predict and adapt",
         "Predict a task by a model that comes trained, or let it adapt to a stream of test rows.",
-        {"shiftdata": "predict", BASELINES: "load Pretrained Prediction Model adapt Adaptation"},
+        {
+            "shiftdata": "predict",
+            "shiftdata.baselines": "load Pretrained Prediction Model adapt Adaptation",
+        },
     ),
     Topic(
         "methods",
         "Methods of your own",
         "Subclass `Method`, name it, and `sd.train` and sweeps know it.",
-        {BASELINES: "Method method Hyper Batch Data Wrapper make_method method_class"},
+        {
+            "shiftdata.baselines": "Method method Hyper Batch Data Wrapper make_method method_class",
+        },
     ),
     Topic(
         "trainer",
         "The trainer",
         "What a method gets to read rows, predict and take steps with.",
-        {BASELINES: "Trainer Stage Source source_of"},
+        {
+            "shiftdata.baselines": "Trainer Stage Source source_of",
+        },
     ),
     Topic(
         "losses",
         "Losses: groups and domains",
-        "Functions of tensors for a loop of your own: plain losses, worst groups, features and gradients that "
-        "agree between domains.",
+        "Functions of tensors for a loop of your own: plain losses, worst groups, features and "
+        "gradients that agree between domains.",
         {
             "shiftdata": "losses",
-            LOSSES: "cross_entropy cross_entropies mean group_means rows_of_each GroupDRO jtt_weights dfr eqrm coral "
-            "mmd irm vrex Fishr sd mldg whitening rsc_mask StableNet check_1d exactly",
+            "shiftdata.baselines.losses": (
+                "cross_entropy cross_entropies mean group_means rows_of_each GroupDRO jtt_weights dfr "
+                "eqrm coral mmd irm vrex Fishr sd mldg whitening rsc_mask StableNet check_1d exactly"
+            ),
         },
     ),
     Topic(
@@ -154,8 +180,11 @@ TOPICS = (
         "Losses: adaptation",
         "Losses that take unlabelled rows of a target with the classes of the source.",
         {
-            LOSSES: "dann cdan_map reverse_gradient reversal_schedule mcd jdot jdot_cost exact_transport "
-            "ClassWeights class_weights entropy tent pseudo_label fixmatch sentry sentry_balance RecentShares"
+            "shiftdata.baselines.losses": (
+                "dann cdan_map reverse_gradient reversal_schedule mcd jdot jdot_cost exact_transport "
+                "ClassWeights class_weights entropy tent pseudo_label fixmatch sentry sentry_balance "
+                "RecentShares"
+            ),
         },
     ),
     Topic(
@@ -163,8 +192,10 @@ TOPICS = (
         "Losses: unknown classes",
         "Losses for a target that lacks classes of the source, and has others.",
         {
-            LOSSES: "uan_weights uan_scores osbp ovanet ovanet_unknown with_unknown UniOT balanced_transport "
-            "unbalanced_plan unbalanced_scaling"
+            "shiftdata.baselines.losses": (
+                "uan_weights uan_scores osbp ovanet ovanet_unknown with_unknown UniOT "
+                "balanced_transport unbalanced_plan unbalanced_scaling"
+            ),
         },
     ),
     Topic(
@@ -172,8 +203,11 @@ TOPICS = (
         "Losses: mixing, averaging",
         "Mix rows and styles, average weights along a training, and pretrain without labels.",
         {
-            LOSSES: "mixup mixup_losses partners mixstyle style_mixed content_swapped uniform_cross_entropies "
-            "amplitude_mix adversarial_step EMA ema_ WeightAverage SWAD ntxent info_nce KeyQueue distillation"
+            "shiftdata.baselines.losses": (
+                "mixup mixup_losses partners mixstyle style_mixed content_swapped "
+                "uniform_cross_entropies amplitude_mix adversarial_step EMA ema_ WeightAverage SWAD "
+                "ntxent info_nce KeyQueue distillation"
+            ),
         },
     ),
     Topic(
@@ -181,8 +215,10 @@ TOPICS = (
         "Sweeps and reports",
         "Train many methods on many tasks into records; select models and report from these.",
         {
-            "shiftdata.bench": "presets read_sweep sweep_of folder_sweep Sweep run_sweep progress_of Progress Records "
-            "RULES Rule select Selected Study Chosen report Report"
+            "shiftdata.bench": (
+                "presets read_sweep sweep_of folder_sweep Sweep run_sweep progress_of Progress Records "
+                "RULES Rule select Selected Study Chosen report Report"
+            ),
         },
     ),
     Topic(
@@ -191,20 +227,24 @@ TOPICS = (
         "What five papers print, as tables to choose from, rank and compare with results of your own.",
         {
             "shiftdata": "published",
-            "shiftdata.bench.papers": "PAPERS citation published_tables PublishedTable Results ranking Ranking",
+            "shiftdata.bench.papers": (
+                "PAPERS citation published_tables PublishedTable Results ranking Ranking"
+            ),
         },
     ),
     Topic(
         "errors",
         "Errors",
-        "Whatever shiftdata raises on purpose; each message says what was given, what is allowed and what to do.",
+        "Whatever shiftdata raises on purpose; each message says what was given, what is allowed and "
+        "what to do.",
         {
-            "shiftdata.errors": "ShiftdataError InputError NotFoundError MissingExtraError IntegrityError LimitError "
-            "ChangedError StorageError LockedError"
+            "shiftdata.errors": (
+                "ShiftdataError InputError NotFoundError MissingExtraError IntegrityError LimitError "
+                "ChangedError StorageError LockedError"
+            ),
         },
     ),
 )
-
 #: The pages of the command line: title, and verbs.
 COMMANDS = {
     "Find and read": "list info load fetch verify export gallery",

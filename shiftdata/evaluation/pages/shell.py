@@ -141,18 +141,18 @@ FOLD, END = re.compile(r"<details><summary>(.*)</summary>"), "</details>"
 
 
 def fold(tokens: list[Any]) -> None:
-    """Make the paragraphs that begin and end a fold into HTML, in pairs and only where none is inside another."""
+    """Make the paragraphs that begin and end a fold into HTML: in pairs, none inside another."""
     begun: list[Any] = []
-    for number, token in enumerate(tokens):
-        text = token.content if token.type == "inline" and tokens[number - 1].level == 0 else ""
+    for place, token in enumerate(tokens):
+        around = tokens[place - 1 : place + 2]
+        text = token.content if token.type == "inline" and around[0].level == 0 else ""
         if begins := FOLD.fullmatch(text):
-            begun = [*tokens[number - 1 : number + 2], html.escape(begins[1])]
+            begun = [*around, html.escape(begins[1])]
         elif text == END and begun:
-            closing = tokens[number - 1 : number + 2]
-            for place, tag in ((begun[:3], f"<details><summary>{begun[3]}</summary>"), (closing, END)):
-                for part in place:
+            for paragraph, tag in ((begun[:3], f"<details><summary>{begun[3]}</summary>"), (around, END)):
+                for part in paragraph:
                     part.type, part.content = "html_block", ""
-                place[0].content = f"{tag}\n"
+                paragraph[0].content = f"{tag}\n"
             begun = []
 
 
