@@ -332,7 +332,7 @@ def written() -> str:
     folders = [folder for folder in sorted(RECORDS.iterdir()) if (folder / "records").is_dir()]
     records = {folder.name: Records.read(folder) for folder in folders}
     header = ["command", "what", "runs done", "core hours", "datasets", "commit"]
-    parts = ["## What was run", "", markdown(header, [costs(of, records[of.name]) for of in folders]), ""]
+    parts = ["## What was run", "", _table(header, [costs(of, records[of.name]) for of in folders]), ""]
     by_paper: dict[str, list[list[str]]] = {}
     for paper, *line in claims(records):
         by_paper.setdefault(paper, []).append(line)
@@ -342,8 +342,13 @@ def written() -> str:
     header = ["claim", "contrast", "points", "95 % interval", "tasks", "here"]
     for paper, lines in by_paper.items():
         parts += [f"<details><summary>{paper}: {len(lines)} claims</summary>", ""]
-        parts += [markdown(header, lines), "", "</details>", ""]
+        parts += [_table(header, lines), "", "</details>", ""]
     return "\n".join(parts)
+
+
+def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first two columns are texts, which stand on the left."""
+    return markdown(header, lines).replace("--:", "---", 1)
 
 
 def _counts(verdicts: Sequence[str]) -> list[str]:

@@ -123,7 +123,7 @@ def _help(*words: str) -> str:
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream):
         main([*words, "--help"])
-    return stream.getvalue().rstrip()
+    return re.sub(r"^Usage: (python -m shiftdata|\S+)", "Usage: shiftdata", stream.getvalue().rstrip())
 
 
 def _signature(value: Any) -> str:
