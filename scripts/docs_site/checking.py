@@ -73,6 +73,7 @@ def finish(site: Path) -> None:
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     for path in sorted(site.rglob("*.html")):
         text = path.read_text(encoding="utf-8").replace("<head>", f"<head>{meta}", 1)
+        text = re.sub(r"<thead>\s*<tr>\s*(<th[^>]*></th>\s*)+</tr>\s*</thead>", "", text)
         path.write_text(re.sub(r"<th([^>]*)></th>", r"<td\1></td>", text), encoding="utf-8")
 
 

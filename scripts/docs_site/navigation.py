@@ -74,7 +74,7 @@ TREE: Mapping[str, Any] = {
         "Folders for existing code": "docs/exporting.md",
         "Look at data and results": "docs/gallery.md",
         "Gallery": "gallery/index.html",
-        "Datasets that come along": "cards/*.md",
+        "Built-in datasets": "cards/*.md",
         "Public datasets": {"All of them": "docs/raw_datasets.md", "": "docs/raw/*.md"},
     },
     "Train and evaluate": {

@@ -132,7 +132,7 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    if len(text := str(signature).replace("'", "")) <= LONGEST:
+    if len(text := _unquoted(str(signature))) <= LONGEST:
         return text
     words, kinds = [], set[Any]()
     for parameter in signature.parameters.values():
@@ -142,9 +142,15 @@ def _signature(value: Any) -> str:
         }:
             words.append("*")
         kinds.add(parameter.kind)
-        words.append(str(parameter).replace("'", ""))
+        words.append(_unquoted(str(parameter)))
     result = text.rpartition(") -> ")[2] if ") -> " in text else ""
     return "(\n    " + ",\n    ".join(words) + ",\n)" + (f" -> {result}" if result else "")
+
+
+def _unquoted(text: str) -> str:
+    """Take the quotes from annotations, give texts those of the code around them, and name no address."""
+    text = re.sub(r"<function .*? at 0x\w+>", "...", text)
+    return re.sub(r"(: |-> )(['\"])(.*?)\2", r"\1\3", text).replace("'", '"')
 
 
 def _code(text: str, kind: str = "python") -> str:
