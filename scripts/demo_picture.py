@@ -44,8 +44,9 @@ def draw(task: sd.Task, predictions: Path) -> Image.Image:
     pen = ImageDraw.Draw(sheet)
     text(pen, train_left, "Training: each letter mostly in one style")
     draw_training(sheet, task, train_left)
+    accuracies = dict(zip(map(str, result.names or ()), result.accuracy, strict=True))
     text(pen, test_left, f"Test: accuracy of ERM, mean {100 * result.mean:.0f} %")
-    draw_accuracies(pen, dict(zip(result.names, result.accuracy, strict=True)), result.worst_group, test_left)
+    draw_accuracies(pen, accuracies, str(result.worst_group), test_left)
     text(pen, errors_left, f"Worst: {100 * result.worst:.0f} %")
     draw_errors(sheet, task, predictions, str(result.worst_group), errors_left)
     return sheet
@@ -60,7 +61,7 @@ def draw_training(sheet: Image.Image, task: sd.Task, left: int) -> None:
     names = examples.names["group"]
     for row, label in enumerate(task.labels):
         pen.text((left - 28, top(row) + SIDE // 2), label, QUIET, font(26), anchor="mm")
-        mine = [group for group in np.flatnonzero(counts) if names[group].startswith(f"{label} / ")]
+        mine = [group for group in np.flatnonzero(counts).tolist() if names[group].startswith(f"{label} / ")]
         for column, group in enumerate(mine):
             example, *_ = examples[int(np.flatnonzero(groups == group)[0])]
             picture = Image.fromarray(example)
@@ -69,9 +70,7 @@ def draw_training(sheet: Image.Image, task: sd.Task, left: int) -> None:
             sheet.paste(picture, (left + column * (SIDE + GAP), top(row)))
 
 
-def draw_accuracies(
-    pen: ImageDraw.ImageDraw, accuracy: dict[str, float], worst: str | None, left: int
-) -> None:
+def draw_accuracies(pen: ImageDraw.ImageDraw, accuracy: dict[str, float], worst: str, left: int) -> None:
     """The accuracy of each group, from blue to orange as it falls; the worst has a frame."""
     labels = list(dict.fromkeys(name.split(" / ")[0] for name in accuracy))
     styles = list(dict.fromkeys(name.split(" / ")[1] for name in accuracy))
