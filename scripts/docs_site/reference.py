@@ -165,7 +165,8 @@ def _markdown(doc: str) -> str:
         rest = re.sub(r"^    (\*{0,2}\w+): ", r"- `\1`: ", rest, flags=re.MULTILINE)
         rest = re.sub(r"\n {8,}", " ", rest)
         head += "\n\n"
-    return (head + rest).replace("<", "&lt;").strip() if "```" not in doc else (head + rest).strip()
+    text = (head + rest).strip()
+    return text if "```" in doc else re.sub(r"(`[^`]*`)|<", lambda found: found[1] or "&lt;", text)
 
 
 def _fenced(found: re.Match[str]) -> str:
