@@ -35,7 +35,7 @@ from shiftdata.extras import require
 #: Where a checkout has the template and the cards that it makes; a wheel has the template next to this file.
 CARDS = Path(__file__).resolve().parents[2] / "cards"
 TEMPLATE = "dataset.md.jinja"
-MOST_NAMES, MOST_CREDITS = 60, 5
+MOST_NAMES, MOST_FEATURES, MOST_CREDITS = 60, 12, 5
 #: The Hub's names of sizes, by the most rows of each.
 SIZES = {10**3: "n<1K", 10**4: "1K<n<10K", 10**5: "10K<n<100K", 10**6: "100K<n<1M", 10**7: "1M<n<10M"}
 SIZES |= {10**8: "10M<n<100M", 10**9: "100M<n<1B", 10**10: "1B<n<10B"}
@@ -136,8 +136,8 @@ def _example(manifest: Manifest) -> str:
     """Describe an example, and the column that contains it."""
     if manifest.roles.modality == "table":
         names = list(manifest.roles.example)
-        shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
-        return f"a row of {len(names)} features: {shown}{', ...' if len(names) > MOST_NAMES else ''}"
+        shown = ", ".join(f"`{name}`" for name in names[:MOST_FEATURES])
+        return f"a row of {len(names)} features: {shown}{', ...' if len(names) > MOST_FEATURES else ''}"
     return (
         "a picture, in the column `image`"
         if manifest.roles.modality == "image"
@@ -156,7 +156,7 @@ def _severity(manifest: Manifest) -> str:
 def _config_table(manifest: Manifest) -> str:
     """The bases and the metadata, with their counts where they are known."""
     about = {base.name: cell(base.summary) for base in manifest.bases}
-    example = manifest.roles.modality
+    example = {"table": "features"}.get(manifest.roles.modality, manifest.roles.modality)
     place = ", with the place of its bytes" if example == "image" else ""
     about["metadata"] = f"the rows of `{manifest.default_base}` without the {example}{place}"
     built = bool(manifest.files)
