@@ -44,7 +44,7 @@ def torchvision_folder(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
 
 
 def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
-    """WILDS: a subclass as in docs/distribution.md, its subsets, metadata and groups."""
+    """WILDS: a subclass as in docs/exporting.md, its subsets, metadata and groups."""
     exported = sd.export(task, "wilds", out)
     data = wilds_class(exported.record)(root_dir=str(out))
     groups = data._eval_grouper.metadata_to_group(data.metadata_array).tolist()

@@ -56,7 +56,7 @@ def main() -> None:
         "\nIn brackets: 95 % intervals over the 60 fonts of the test, for this one training.\n"
         "The methods differ by less than the intervals: ERM is a strong reference (docs/measured.md).\n"
         f"demo done in {time.monotonic() - started:.0f} s; look at build/shift/{NAME}/preview.jpg "
-        f"and build/{NAME}_methods.png",
+        f"and build/{NAME}.png",
         flush=True,
     )
 

@@ -44,6 +44,7 @@ BEGIN, END = "<!-- written by scripts/findings.py -->", "<!-- end -->"
 LEAST = 40
 #: The largest difference, in points, of methods that are alike.
 ALIKE = 5.0
+HOLDS, FAILS, OPEN_YET = VERDICTS = ("holds here", "does not hold", "inconclusive")
 UNTUNED = "not tuned: no verdict"
 Means: TypeAlias = dict[tuple[str, str], dict[str, float]]
 Differences: TypeAlias = NDArray[np.float64]
@@ -166,9 +167,9 @@ def line(paper: str, claim: str, contrast: str, differences: Differences, alike:
     holds, fails = low > 0, high < 0
     if alike:
         holds, fails = low > -ALIKE and high < ALIKE, low > ALIKE or high < -ALIKE
-    verdict = "holds here" if holds else "does not hold" if fails else "inconclusive"
+    verdict = HOLDS if holds else FAILS if fails else OPEN_YET
     if len(finite) < 3:  # two tasks that agree by luck have the narrowest interval
-        verdict = "inconclusive"
+        verdict = OPEN_YET
     return [paper, claim, contrast, mean, interval, f"{len(finite)}", verdict]
 
 
@@ -260,7 +261,7 @@ def places(right: Differences, axis: int, name: str) -> list[str]:
     ahead, behind = sure & (leads.mean(-1) > 0), sure & (leads.mean(-1) < 0)
     changed = (ahead.any(1) & behind.any(1)).sum()
     kept = (ahead.all(1) | behind.all(1)).all()
-    verdict = "holds here" if changed else "does not hold" if kept else "inconclusive"
+    verdict = HOLDS if changed else FAILS if kept else OPEN_YET
     contrast = f"pairs of which each is surely ahead at some of the {name}, {len(tests)} comparisons by Holm"
     return ["CNS-Bench", f"models change places between {name}", contrast, f"{changed} of {len(pairs)}",
             "-", f"{right.shape[1]}", verdict]  # fmt: skip
@@ -331,10 +332,27 @@ def written() -> str:
     folders = [folder for folder in sorted(RECORDS.iterdir()) if (folder / "records").is_dir()]
     records = {folder.name: Records.read(folder) for folder in folders}
     header = ["command", "what", "runs done", "core hours", "datasets", "commit"]
-    parts = ["## What was run", "", markdown(header, [costs(of, records[of.name]) for of in folders]), ""]
-    header = ["paper", "claim", "contrast", "points", "95 % interval", "tasks", "here"]
-    parts += ["## Claims", "", markdown(header, claims(records)), ""]
+    parts = ["## What was run", "", _table(header, [costs(of, records[of.name]) for of in folders]), ""]
+    by_paper: dict[str, list[list[str]]] = {}
+    for paper, *line in claims(records):
+        by_paper.setdefault(paper, []).append(line)
+    header = ["paper", "claims", *VERDICTS, UNTUNED]
+    counts = [[paper, *_counts([line[-1] for line in lines])] for paper, lines in by_paper.items()]
+    parts += ["## Claims", "", markdown(header, counts), ""]
+    header = ["claim", "contrast", "points", "95 % interval", "tasks", "here"]
+    for paper, lines in by_paper.items():
+        parts += [f"<details><summary>{paper}: {len(lines)} claims</summary>", ""]
+        parts += [_table(header, lines), "", "</details>", ""]
     return "\n".join(parts)
+
+
+def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first two columns are texts, which stand on the left."""
+    return markdown(header, lines).replace("--:", "---", 1)
+
+
+def _counts(verdicts: Sequence[str]) -> list[str]:
+    return [str(len(verdicts)), *(str(verdicts.count(verdict)) for verdict in (*VERDICTS, UNTUNED))]
 
 
 def main() -> None:

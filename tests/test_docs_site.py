@@ -23,24 +23,36 @@ REPO = ROOT
 @pytest.fixture(autouse=True)
 def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(REPO / "scripts" / "docs_site"))
-    for name in ("checking", "navigation", "reference", "staging"):
+    for name in ("checking", "navigation", "reference", "staging", "topics"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def test_the_reference_has_every_public_name_and_every_verb(tmp_path):
+def test_the_reference_has_every_public_name_and_every_verb_once(tmp_path):
     reference = import_module("reference")
     reference.write_reference(tmp_path / "reference")
     pages = {path.stem: path.read_text() for path in (tmp_path / "reference").iterdir()}
-    for name in sd.__all__:
-        assert f"## {name}\n" in pages["0_shiftdata"]
-    for module in reference.MODULES:
-        text = next(page for stem, page in pages.items() if stem.endswith(f"_{module.replace('.', '_')}"))
-        names = reference.public_names(import_module(module))
-        assert [name for name in names if f"## {name}\n" not in text] == []
+    headings = [line for text in pages.values() for line in text.splitlines() if line.startswith("## ")]
+    assert len(set(headings)) == len(headings)
+    modules = reference.MODULES
+    for module, called in modules.items():
+        loaded = import_module(module)
+        names = [name for name in reference.public_names(loaded) if name not in ("errors", "losses")]
         assert names
-    assert "## gallery\n" in pages["command_shiftdata"]
-    assert "## build\n" in pages["command_shiftdata"]
+        for name in names:  # under the first module that has it
+            homes = {f"## {modules[home]}.{name}" for home in modules if hasattr(import_module(home), name)}
+            assert homes & set(headings), (called, name)
+    assert "## protocols.UDA\n" in pages["protocols"]
+    assert "## build\n" in pages["command_make"]
     assert all(text.count("```") % 2 == 0 for text in pages.values())
+
+
+def test_a_public_name_without_a_topic_is_named(tmp_path, monkeypatch):
+    reference = import_module("reference")
+    monkeypatch.setattr(
+        sd.errors, "LostError", type("LostError", (Exception,), {"__module__": "shiftdata.errors"}), False
+    )
+    with pytest.raises(SystemExit, match="LostError"):
+        reference.write_reference(tmp_path / "reference")
 
 
 def test_every_page_is_staged_where_it_stands_and_has_a_place_in_the_order(tmp_path):
@@ -121,6 +133,44 @@ def test_everybody_can_use_the_pages(chromium, address, page, scheme, width):
         assert accessibility_problems(shown) == []
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
     assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_page_is_endless_too_wide_or_cut(chromium, site, width):
+    layout_problems = import_module("checking").layout_problems
+    page = chromium.new_page(viewport={"width": width, "height": 800})
+    files = [path for path in site.rglob("*.html") if "gallery" not in path.relative_to(site).parts]
+    assert len(files) > 80
+    wrong = {}
+    for path in files:
+        page.goto(path.as_uri())
+        wrong[str(path.relative_to(site))] = layout_problems(page, width)
+    page.close()
+    assert {name: lines for name, lines in wrong.items() if lines and name != "404.html"} == {}
+
+
+@pytest.mark.slow
+def test_the_first_screen_shows_the_product(chromium, site):
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "index.html").as_uri())
+    for selector in ("article img", "article pre", "article li:has-text('Auditor')"):
+        box = page.locator(selector).first.bounding_box()
+        assert box["y"] + box["height"] < 900, selector
+    page.close()
+
+
+@pytest.mark.slow
+def test_what_is_cut_endless_or_too_wide_is_named(chromium):
+    checking = import_module("checking")
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    page.set_content(
+        "<article><p style='width: 4em; overflow: hidden; white-space: nowrap'>A long title, cut</p>"
+        "<pre style='width: 4em; overflow: auto'>what scrolls is not cut</pre>"
+        "<div style='width: 2000px; height: 13000px'></div></article>"
+    )
+    assert [line[:7] for line in checking.layout_problems(page, 1280)] == ["cuts 'A", "is 2,00", "is 13,0"]
+    page.close()
 
 
 def test_a_folder_that_is_no_site_is_not_replaced(tmp_path):

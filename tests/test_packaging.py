@@ -117,7 +117,7 @@ def test_the_wheel_without_extras_runs_the_readme(wheel, demo, tmp_path):
     (tmp_path / "build").symlink_to(demo / "out")
     python = [block for block in blocks(ROOT / "README.md") if block.kind == "python"]
     code = [block.text for block in python if block.comment != "needs torch"]
-    assert (len(code), len(python)) == (2, 3)
+    assert (len(code), len(python)) == (2, 4)
     check = (
         f"import shiftdata; assert shiftdata.__file__.startswith({str(installed)!r}), shiftdata.__file__\n"
     )

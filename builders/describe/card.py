@@ -14,7 +14,7 @@ from builders.describe.calibration import (
     calibration_table,
     calibration_warning,
 )
-from builders.describe.shortcuts import shortcut_table, warnings
+from builders.describe.shortcuts import shortcut_table, silent_traces, warnings
 from shiftdata.data.format.front_matter import (
     cell,
     check_size,
@@ -35,7 +35,7 @@ from shiftdata.extras import require
 #: Where a checkout has the template and the cards that it makes; a wheel has the template next to this file.
 CARDS = Path(__file__).resolve().parents[2] / "cards"
 TEMPLATE = "dataset.md.jinja"
-MOST_NAMES = 60
+MOST_NAMES, MOST_FEATURES, MOST_CREDITS = 60, 12, 5
 #: The Hub's names of sizes, by the most rows of each.
 SIZES = {10**3: "n<1K", 10**4: "1K<n<10K", 10**5: "10K<n<100K", 10**6: "100K<n<1M", 10**7: "1M<n<10M"}
 SIZES |= {10**8: "10M<n<100M", 10**9: "100M<n<1B", 10**10: "1B<n<10B"}
@@ -57,7 +57,13 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
     configs = manifest.configs
     virtual = [split.name for split in manifest.canonical_splits if split.name in configs]
     shown = (virtual or [next(iter(configs))])[0]
-    environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell, "linked": linked}
+    environment.filters |= {
+        "count": "{:,}".format,
+        "named": _named,
+        "cell": cell,
+        "linked": linked,
+        "folded": _folded,
+    }
     card: str = environment.get_template(TEMPLATE).render(
         m=manifest,
         built=bool(manifest.files),
@@ -81,6 +87,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         dropped=[(base.name, *item) for base in manifest.bases for item in by_reason(base.dropped).items()],
         shortcuts=manifest.shortcuts,
         shortcut_table=shortcut_table(manifest),
+        silent_traces=silent_traces(manifest),
         warnings=warnings(manifest),
         leaks=unknown_origins(manifest),
         calibration=manifest.calibration,
@@ -93,6 +100,8 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         **{
             name: f"{name}.png" if f"{name}.png" in manifest.files else None for name in ("groups", "filters")
         },
+        most_credits=MOST_CREDITS,
+        more_credits=len(manifest.credits[MOST_CREDITS:]) + manifest.more_credits,
         rights=rights,
         sample=json.dumps(manifest.sample, indent=1, ensure_ascii=False),
         said=lambda question: manifest.datasheet.get(question, "Not stated by the publisher."),
@@ -127,8 +136,8 @@ def _example(manifest: Manifest) -> str:
     """Describe an example, and the column that contains it."""
     if manifest.roles.modality == "table":
         names = list(manifest.roles.example)
-        shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
-        return f"a row of {len(names)} features: {shown}{', ...' if len(names) > MOST_NAMES else ''}"
+        shown = ", ".join(f"`{name}`" for name in names[:MOST_FEATURES])
+        return f"a row of {len(names)} features: {shown}{', ...' if len(names) > MOST_FEATURES else ''}"
     return (
         "a picture, in the column `image`"
         if manifest.roles.modality == "image"
@@ -147,7 +156,7 @@ def _severity(manifest: Manifest) -> str:
 def _config_table(manifest: Manifest) -> str:
     """The bases and the metadata, with their counts where they are known."""
     about = {base.name: cell(base.summary) for base in manifest.bases}
-    example = manifest.roles.modality
+    example = {"table": "features"}.get(manifest.roles.modality, manifest.roles.modality)
     place = ", with the place of its bytes" if example == "image" else ""
     about["metadata"] = f"the rows of `{manifest.default_base}` without the {example}{place}"
     built = bool(manifest.files)
@@ -179,14 +188,13 @@ def _canonical_table(manifest: Manifest) -> str:
     header = ["canonical split", "what it is", "the same by `shiftdata`"]
     rows = []
     for split in manifest.canonical_splits:
-        door = f'`"{split.name}"`' if split.name in manifest.configs else f"`{protocol_file(split.name)}`"
+        name = f'`"{split.name}"`' if split.name in manifest.configs else f"`{split.name}`"
         about = [split.summary, *(f"{note}." for note in split.notes)]
         sets = "; ".join(_set_text(name, rows) for name, rows in split.sets.items())
         gaps = ["--on-empty", "report"] if split.has_gaps else []
         command = shlex.join(["shiftdata", "task", manifest.name, *shlex.split(split.protocol), *gaps])
-        row = [f"`{split.name}`", cell(" ".join(about)), f"`{command}`"]
-        rows.append([*row, *([door, sets] if built else [])])
-    header += ["config, or key file", "sets: rows, groups, rows in each"] if built else []
+        rows.append([name, cell(" ".join(about)), f"`{command}`", *([sets] if built else [])])
+    header += ["sets: rows, groups, rows in each"] if built else []
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
 
 
@@ -203,6 +211,15 @@ def _snippet(manifest: Manifest) -> dict[str, str]:
 def _set_text(name: str, rows: CanonicalSet) -> str:
     groups = f" in {rows.size.groups:,} groups of {_span(rows.size)}" if rows.size.groups else ""
     return f"{cell(name)} ({', '.join(rows.roles)}): {rows.size.rows:,}{groups}"
+
+
+def _folded(table: str, shown: int, kind: str) -> str:
+    """Fold the rows of a long table after the first ones; HTML, as Markdown cannot fold."""
+    header, rows = table.strip().splitlines()[:2], table.strip().splitlines()[2:]
+    if len(rows) <= shown + 2:
+        return "\n".join([*header, *rows])
+    summary = f"\n<details><summary>{len(rows) - shown:,} more {kind}</summary>\n"
+    return "\n".join([*header, *rows[:shown], summary, *header, *rows[shown:], "\n</details>"])
 
 
 def _named(names: Sequence[str]) -> str:

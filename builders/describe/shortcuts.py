@@ -9,7 +9,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import Shortcuts, Trace
 
 #: Halfway between a guess (0.5) and certainty, for one class against all others; sampling noise comes on top.
-BOUND = 0.75
+BOUND, NOTHING = 0.75, 0.5
 #: No model reads bytes, which show how much there is to see; and a domain may have colours of its own.
 UNREAD, COLOURS = "size in bytes", "mean colour"
 
@@ -55,15 +55,22 @@ def shortcut_table(manifest: Manifest) -> str:
         header += [f"`{name}` (a guess: {guess:.2f})", "given away most (a guess: 0.50)"]
     rows = [header, ["---"] * len(header)]
     for where, traces in (("", shortcuts.traces), (" of the album's files", shortcuts.files)):
-        for name in dict.fromkeys(trace.name for trace in traces):
+        for name in dict.fromkeys(trace.name for trace in traces if trace.alone > NOTHING):
             of: dict[str, Trace] = {trace.target: trace for trace in traces if trace.name == name}
             rows.append([name + where, *(text for target in targets for text in _cells(of.get(target)))])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def silent_traces(manifest: Manifest) -> list[str]:
+    """Name the traces of the built files that give away nothing; the table leaves them out."""
+    traces = manifest.shortcuts.traces if manifest.shortcuts else []
+    telling = {trace.name for trace in traces if trace.alone > NOTHING}
+    return [name for name in dict.fromkeys(trace.name for trace in traces) if name not in telling]
+
+
 def _cells(trace: Trace | None) -> Iterator[str]:
     yield f"{trace.accuracy:.2f}" if trace else ""
-    yield f"{cell(trace.plainest)} {trace.alone:.2f}" if trace and trace.alone > 0.5 else ""
+    yield f"{cell(trace.plainest)} {trace.alone:.2f}" if trace and trace.alone > NOTHING else ""
 
 
 def _sentence(manifest: Manifest, trace: Trace) -> str:

@@ -9,6 +9,7 @@ filter is a click on a bar of a chart, timed until every chart has its answer. N
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import threading
 import time
@@ -120,15 +121,24 @@ def settled(page: Any, since: float) -> tuple[float, int]:
 
 
 def memory() -> float:
-    """Return the resident bytes of the largest process of the browser that shows pages."""
+    """Return the resident bytes of the largest process of this browser that shows pages."""
     sizes = []
     for folder in Path("/proc").iterdir():
         try:
-            if b"--type=renderer" in (folder / "cmdline").read_bytes():
+            if b"--type=renderer" in (folder / "cmdline").read_bytes() and is_ours(int(folder.name)):
                 sizes.append(int((folder / "statm").read_text().split()[1]) * 4096)
         except (OSError, ValueError):
             continue
     return max(sizes)
+
+
+def is_ours(process: int) -> bool:
+    """Return True for a process that this one has started, or one of its own has."""
+    while process > 1:
+        if process == os.getpid():
+            return True
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return False
 
 
 if __name__ == "__main__":

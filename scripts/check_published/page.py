@@ -1,6 +1,6 @@
 """Render docs/published.md: what reproduces, what does not, and what each finding would change.
 
-Counts, lists and effects are computed from the shipped numbers; the text around them is in `page.md.jinja`.
+Counts and effects are computed from the shipped numbers; the text around them is in `page.md.jinja`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import jinja2
 
 from check_published.checker import Report
 from check_published.judging import VERDICTS
-from shiftdata.bench.papers import PAPERS, citation, published, published_tables
+from shiftdata.bench.papers import PAPERS, published, published_tables
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "published.md"
@@ -25,13 +25,11 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    inconsistent = report.inconsistent
     return environment.get_template("page.md.jinja").render(
-        papers={paper: citation(paper) for paper in PAPERS},
+        papers=PAPERS,
         tables=published_tables(),
         verdicts=VERDICTS,
         report=report,
-        by_paper={paper: [finding for finding in inconsistent if finding.paper == paper] for paper in PAPERS},
         overall=_overall(report),
         numbers=len(published()),
         left_out=sum(len(table.left_out) for table in published_tables()),

@@ -1,10 +1,11 @@
-"""Check a site: every link leads somewhere, and nothing comes from elsewhere."""
+"""Check a site: links lead somewhere, nothing comes from elsewhere, pages are short and nothing is cut."""
 
 from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 #: The policy of every page; the generator writes scripts and styles into its pages.
@@ -17,6 +18,13 @@ LOADED = ("src", "srcset", "poster", "data")
 NAMED = ("canonical", "next", "prev", "alternate")
 #: Blocks for which the generator's script would load a library from elsewhere.
 FOREIGN = ("mermaid", "glightbox")
+#: The most pixels that a page is high where the window is `WIDE`.
+MOST_HEIGHT, WIDE = 12_000, 1280
+#: Texts of an open page that end where their box does; what scrolls is not cut.
+CUT = """() => [...document.querySelectorAll("article *, .md-ellipsis")]
+  .filter((box) => box.checkVisibility() && box.clientWidth && box.scrollWidth > box.clientWidth + 1)
+  .filter((box) => ["hidden", "clip"].includes(getComputedStyle(box).overflowX))
+  .map((box) => box.textContent.trim().slice(0, 60))"""
 STYLE = re.compile(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)|@import\s+['\"]?((?:https?:)?//\S+)")
 
 
@@ -65,6 +73,7 @@ def finish(site: Path) -> None:
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     for path in sorted(site.rglob("*.html")):
         text = path.read_text(encoding="utf-8").replace("<head>", f"<head>{meta}", 1)
+        text = re.sub(r"<thead>\s*<tr>\s*(<th[^>]*></th>\s*)+</tr>\s*</thead>", "", text)
         path.write_text(re.sub(r"<th([^>]*)></th>", r"<td\1></td>", text), encoding="utf-8")
 
 
@@ -88,4 +97,17 @@ def problems(site: Path) -> list[str]:
                 wrong.append(f"{where} links to {link}, which is not there")
             elif "=" not in parts.fragment and target in pages and not pages[target].has(parts.fragment):
                 wrong.append(f"{where} links to {link}: that page lacks the anchor")
+    return wrong
+
+
+def layout_problems(page: Any, width: int) -> list[str]:
+    """Return a line for each fault in the layout of a page that a browser of this width shows."""
+    wrong = [f"cuts {text!r}" for text in page.evaluate(CUT)]
+    height, wide = page.evaluate(
+        "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
+    )
+    if wide > width:
+        wrong.append(f"is {wide:,} px wide")
+    if width >= WIDE and height > MOST_HEIGHT:
+        wrong.append(f"is {height:,} px high: split or fold it")
     return wrong

@@ -1,4 +1,4 @@
-"""The reference: every public name from its docstring, every verb from its help."""
+"""Write the reference: every public name from its docstring by topic, every verb from its help."""
 
 from __future__ import annotations
 
@@ -6,81 +6,115 @@ import contextlib
 import inspect
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from topics import COMMANDS, MODULES, TOPICS, Topic
+
 from shiftdata.cli.app import APP, main
 
-#: The modules whose names are public, and what each is for.
-MODULES = {
-    "shiftdata": "What `import shiftdata as sd` has.",
-    "shiftdata.evaluation.protocols": "Rules that make tasks.",
-    "shiftdata.evaluation.sampling": "Which rows a batch gets.",
-    "shiftdata.evaluation.metrics": "Figures of arrays.",
-    "shiftdata.evaluation.label_shift": "",
-    "shiftdata.evaluation.meters": "How far apart two sets of rows are.",
-    "shiftdata.baselines": "Reference methods, and methods of one's own.",
-    "shiftdata.baselines.losses": "Formulas and sources of what `from shiftdata import losses` has.",
-    "shiftdata.bench": "Sweeps, records, reports.",
-    "shiftdata.bench.papers": "The papers' numbers.",
-}
 LONGEST = 78  # characters of a signature in one line
 
 
 def write_reference(out: Path) -> None:
-    """A page for each module, and one for the command line."""
+    """Write a page for each topic, and for each of the command line."""
     out.mkdir(parents=True)
-    for number, (name, about) in enumerate(MODULES.items()):
-        text = "\n\n".join(module_page(name, about))
-        (out / f"{number}_{name.replace('.', '_')}.md").write_text(text + "\n", encoding="utf-8")
-    (out / "command_shiftdata.md").write_text("\n\n".join(command_line()) + "\n", encoding="utf-8")
+    names = public() - {entry for topic in TOPICS for entry in _entries(topic)}
+    verbs = {verb for verbs in APP.by_role().values() for verb in verbs} - set(
+        " ".join(COMMANDS.values()).split()
+    )
+    if lost := sorted({*map(".".join, names), *verbs}):
+        raise SystemExit(f"give these a place in topics.py: {', '.join(lost)}")
+    described = set[tuple[str, str]]()  # what several classes share is described once
+    for topic in TOPICS:
+        page = "\n\n".join(topic_page(topic, described)) + "\n"
+        (out / f"{topic.file}.md").write_text(page, encoding="utf-8")
+    for title, listed in COMMANDS.items():
+        page = "\n\n".join(command_page(title, listed.split())) + "\n"
+        (out / f"{command_file(title)}.md").write_text(page, encoding="utf-8")
 
 
-def module_page(name: str, about: str) -> Iterator[str]:
-    module = import_module(name)
-    yield f"# {name}"
-    yield about or _markdown(inspect.getdoc(module) or "")
-    for public in public_names(module):
-        value = getattr(module, public)
-        yield f"## {public}"
+def command_file(title: str) -> str:
+    return "command_" + title.lower().replace(" ", "_")
+
+
+def public() -> set[tuple[str, str]]:
+    """Return the module and name of whatever is public; a name of two modules counts in the first."""
+    found: dict[int, tuple[str, str]] = {}
+    for module in MODULES:
+        loaded = import_module(module)
+        for name in public_names(loaded):
+            value = getattr(loaded, name)
+            if not inspect.ismodule(value) or value.__name__ not in MODULES:
+                found.setdefault(id(value), (module, name))
+    return set(found.values())
+
+
+def _entries(topic: Topic) -> Iterator[tuple[str, str]]:
+    return ((module, name) for module, names in topic.names.items() for name in names.split())
+
+
+def topic_page(topic: Topic, described: set[tuple[str, str]]) -> Iterator[str]:
+    yield f"# {topic.title}"
+    yield topic.lead
+    yield _code("\n".join(map(_import, topic.names)))
+    for module, name in _entries(topic):
+        value = getattr(import_module(module), name)
+        yield f"## {MODULES[module]}.{name}"
         if callable(value):
-            yield _code(f"{public}{_signature(value)}")
+            yield _code(f"{name}{_signature(value)}")
             yield _markdown(inspect.getdoc(value) or "")
             if inspect.isclass(value):
-                yield from _members(value)
+                yield from _members(value, described)
         else:
-            yield _code(f"{public} = {value!r:.300}")
+            yield _code(f"{name} = {value!r:.300}")
+
+
+def _import(module: str) -> str:
+    parent, _, name = module.rpartition(".")
+    return f"from {parent} import {name}" if parent else f"import {module} as {MODULES[module]}"
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return the names that a module exports: `__all__`, or all but modules and private names."""
-    values = vars(module).items()
-    names = [name for name, value in values if name[0] != "_" and not inspect.ismodule(value)]
-    return sorted(getattr(module, "__all__", names), key=str.lower)
+    """Return the names that a module exports: `__all__`; of a package all it imports; else its classes."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    wanted = inspect.isclass if not hasattr(module, "__path__") else lambda value: not inspect.ismodule(value)
+    return [
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_" and wanted(value) and name != "Iterable"
+    ]
 
 
-def _members(owner: type[Any]) -> Iterator[str]:
-    """The methods and properties of a class that have a docstring, without those of other packages."""
+def _members(owner: type[Any], described: set[tuple[str, str]]) -> Iterator[str]:
+    """Describe the methods and properties of a class but for those `described` before."""
     for name, value in inspect.getmembers(owner):
         home = next((base for base in owner.__mro__ if name in vars(base)), object)
         raw = vars(home).get(name)
+        is_property = isinstance(raw, property | cached_property)
         if name.startswith("_") or not home.__module__.startswith("shiftdata"):
             continue
-        doc = inspect.getdoc(raw if isinstance(raw, property) else value)
-        if doc and (callable(value) or isinstance(raw, property)):
-            shown = "" if isinstance(raw, property) else _signature(value)
-            yield f"### {owner.__name__}.{name}"
-            yield _code(f"{name}{shown}")
-            yield _markdown(doc)
+        doc = inspect.getdoc(raw if is_property else value)
+        if not doc or not (callable(value) or is_property) or (name, doc) in described:
+            continue
+        described.add((name, doc))
+        signature = "" if is_property else _signature(value)
+        short = signature in ("", "(self)") or signature.startswith("(self) ->")
+        yield f"### {owner.__name__}.{name}" + ("()" if signature and short else "")
+        if not short:
+            yield _code(f"{name}{signature}")
+        yield _markdown(doc)
 
 
-def command_line() -> Iterator[str]:
-    yield "# `shiftdata`"
-    yield _code(_help(), "text")
-    for verb in (name for verbs in APP.by_role().values() for name in verbs):
+def command_page(title: str, verbs: Iterable[str]) -> Iterator[str]:
+    yield f"# Command line: {title.lower()}"
+    yield "`shiftdata VERB --help` prints the same."
+    for verb in verbs:
         yield f"## {verb}"
         yield _code(_help(verb), "text")
 
@@ -89,7 +123,7 @@ def _help(*words: str) -> str:
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream):
         main([*words, "--help"])
-    return stream.getvalue().rstrip()
+    return re.sub(r"^Usage: (python -m shiftdata|\S+)", "Usage: shiftdata", stream.getvalue().rstrip())
 
 
 def _signature(value: Any) -> str:
@@ -98,7 +132,7 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    if len(text := str(signature).replace("'", "")) <= LONGEST:
+    if len(text := _unquoted(str(signature))) <= LONGEST:
         return text
     words, kinds = [], set[Any]()
     for parameter in signature.parameters.values():
@@ -108,9 +142,15 @@ def _signature(value: Any) -> str:
         }:
             words.append("*")
         kinds.add(parameter.kind)
-        words.append(str(parameter).replace("'", ""))
+        words.append(_unquoted(str(parameter)))
     result = text.rpartition(") -> ")[2] if ") -> " in text else ""
     return "(\n    " + ",\n    ".join(words) + ",\n)" + (f" -> {result}" if result else "")
+
+
+def _unquoted(text: str) -> str:
+    """Take the quotes from annotations, give texts those of the code around them, and name no address."""
+    text = re.sub(r"<function .*? at 0x\w+>", "...", text)
+    return re.sub(r"(: |-> )(['\"])(.*?)\2", r"\1\3", text).replace("'", '"')
 
 
 def _code(text: str, kind: str = "python") -> str:
@@ -125,7 +165,8 @@ def _markdown(doc: str) -> str:
         rest = re.sub(r"^    (\*{0,2}\w+): ", r"- `\1`: ", rest, flags=re.MULTILINE)
         rest = re.sub(r"\n {8,}", " ", rest)
         head += "\n\n"
-    return (head + rest).replace("<", "&lt;").strip() if "```" not in doc else (head + rest).strip()
+    text = (head + rest).strip()
+    return text if "```" in doc else re.sub(r"(`[^`]*`)|<", lambda found: found[1] or "&lt;", text)
 
 
 def _fenced(found: re.Match[str]) -> str:

@@ -34,6 +34,7 @@ def stage(out: Path) -> None:
                 text, place = notebook_page(text), place.with_suffix(".md")
             if page.parent.name == "cards":
                 text = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
+            text = text.replace("<details>", "<details markdown>")  # or Markdown in it stays as it is
             text = LINK.sub(lambda found, page=page: _link(found, page, out), text)
             if page == REPO / "README.md":
                 place = out / "index.md"

@@ -80,10 +80,10 @@ def page_with(page: str) -> str:
         ]
         for state in states()
     ]
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    lines = [_with_state(line) if line.startswith("| [`") else line for line in after.split("\n")]
-    return f"{before}{BEGIN}\n{markdown(head, rows)}\n{END}" + "\n".join(lines)
+    lines = [_with_state(line) if line.startswith("| [`") else line for line in page.split("\n")]
+    before, _, rest = "\n".join(lines).partition(BEGIN)
+    table = markdown(head, rows).replace("--:", "---", 2).replace("--: | --: | --: |", "--: | --- | --- |")
+    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
 
 
 def _with_state(line: str) -> str:

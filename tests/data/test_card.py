@@ -52,6 +52,22 @@ def test_what_was_not_said_is_not_invented(tiny):
     assert "**For which purpose?** To test." in told
 
 
+def test_long_lists_are_folded_and_every_fold_ends(tiny):
+    manifest = Manifest.read(tiny)
+    split = manifest.canonical_splits[0]
+    many = [replace(split, name=f"split_{number}") for number in range(24)]
+    people = [Credit(license="MIT", attribution=f"person {number}", rows=9) for number in range(50)]
+    card = render_card(replace(manifest, canonical_splits=many, credits=people, more_credits=100))
+    shown, _, folded = card.partition("<details><summary>18 more canonical splits</summary>")
+    assert [name for name in ("split_5", "split_6") if f'"{name}"`' in shown.partition("## Canon")[2]] == [
+        "split_5"
+    ]
+    assert '`"split_23"`' in folded.partition("</details>")[0]
+    assert [person for person in ("person 4", "person 5") if person in card] == ["person 4"]
+    assert "And 145 more: [ATTRIBUTION.md](ATTRIBUTION.md)." in card
+    assert card.count("\n<details><summary>") == card.count("\n</details>\n")
+
+
 def test_names_cannot_break_the_page(tiny):
     labels = ["a|b", "*c*", "d\ne", "Étoile.v2", "<script>"]
     manifest = replace(Manifest.read(tiny), labels=labels, title="A: B # C", summary="x | y")

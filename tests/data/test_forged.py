@@ -35,7 +35,7 @@ STATED = {
 
 
 def test_the_docs_name_what_no_row_can_show():
-    text = (ROOT / "docs/distribution.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/trust.md").read_text(encoding="utf-8")
     named = text.partition("\n- in the manifest ")[2].partition(";")[0]
     assert set(re.findall(r"`(\w+)`", named)) == STATED
 

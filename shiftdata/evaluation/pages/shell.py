@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 import shutil
@@ -130,10 +131,31 @@ def markdown(text: str, file_url: str) -> Any:
             token.attrSet("loading", "lazy")
             if re.match(r"[a-z]+:|//", str(token.attrGet("src") or "")):
                 token.attrSet("src", "")  # the policy would forbid it
-    html = str(reader.renderer.render(tokens, reader.options, {}))
+    fold(tokens)
+    page = str(reader.renderer.render(tokens, reader.options, {}))
     for plain, usable in USABLE:  # every other `<` of a text is escaped by now
-        html = html.replace(plain, usable)
-    return require("markupsafe", "a page").Markup(html)
+        page = page.replace(plain, usable)
+    return require("markupsafe", "a page").Markup(page)
+
+
+#: The only HTML of a card that is more than text: what folds a part of it.
+FOLD, END = re.compile(r"<details><summary>(.*)</summary>"), "</details>"
+
+
+def fold(tokens: list[Any]) -> None:
+    """Make the paragraphs that begin and end a fold into HTML: in pairs, none inside another."""
+    begun: list[Any] = []
+    for place, token in enumerate(tokens):
+        around = tokens[place - 1 : place + 2]
+        text = token.content if token.type == "inline" and around[0].level == 0 else ""
+        if begins := FOLD.fullmatch(text):
+            begun = [*around, html.escape(begins[1])]
+        elif text == END and begun:
+            for paragraph, tag in ((begun[:3], f"<details><summary>{begun[3]}</summary>"), (around, END)):
+                for part in paragraph:
+                    part.type, part.content = "html_block", ""
+                paragraph[0].content = f"{tag}\n"
+            begun = []
 
 
 def as_size(size: float) -> str:

@@ -243,11 +243,14 @@ def test_a_run_that_tells_nothing_is_an_error(tmp_path):
 
 
 def datasets_table() -> str:
+    """The flags of every dataset; those with equal flags share a line."""
     corpora = ["imagenet-1k", "imagenet-22k", "laion-5b", "webli", "paddleocr-lines", "roberta-160gb"]
-    lines = [["dataset", *corpora], ["---"] * (len(corpora) + 1)]
+    names: dict[tuple[str, ...], list[str]] = {}
     for name in recipe_names():
         if not name.endswith("_remade"):
-            lines.append([f"`{name}`", *(flag(corpus, name) for corpus in corpora)])
+            names.setdefault(tuple(flag(corpus, name) for corpus in corpora), []).append(f"`{name}`")
+    lines = [["datasets", *corpora], ["---"] * (len(corpora) + 1)]
+    lines += [[", ".join(alike), *flags] for flags, alike in names.items()]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

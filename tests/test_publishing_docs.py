@@ -1,4 +1,4 @@
-"""The examples of docs/distribution.md run, in its order, on the tiny dataset and a mirror of it."""
+"""Examples of the pages on mirrors, fetching and exports run; docs/trust.md has every parser and promise."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ import shiftdata as sd
 from tests.paths import ROOT
 from tests.serve.serving import serving
 
-DOC = ROOT / "docs" / "distribution.md"
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.slow
 def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first, second = sd.info(tiny).nuisances[:2]
     words = {"sma_emoji": "tiny", "amber": first, "embers": second, "k=4": "k=2"}
-    blocks = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), re.S)
+    pages = [
+        (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("mirror", "fetching", "exporting")
+    ]
+    blocks = re.findall(r"```python\n(.*?)```", "".join(pages), re.S)
     assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
@@ -31,7 +34,7 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
         for block in blocks:
             for said, here in words.items():
                 block = block.replace(said, here)
-            exec(compile(block, "docs/distribution.md", "exec"), names)
+            exec(compile(block, "docs", "exec"), names)
 
 
 #: Calls that read a format. Ruff refuses the first ones outside of `shiftdata.untrusted`.
@@ -49,12 +52,12 @@ def test_each_parser_of_foreign_bytes_has_a_row():
     """A function that reads a format, or a public one of `untrusted`, stands in the table of parsers."""
     rows = {
         f"{module}:{name}"
-        for line in lines_of("### What reads the bytes of others")
+        for line in lines_of("trust", "## What reads the bytes of others")
         for module, names in re.findall(r"`([\w.]+)`: ((?:`\w+`(?:, )?)+)", line)
         for name in re.findall(r"`(\w+)`", names)
     }
     found = parsers()
-    assert found - rows == set(), "without a row in docs/distribution.md"
+    assert found - rows == set(), "without a row in docs/trust.md"
     assert rows - found == set(), "reads nothing any more"
 
 
@@ -90,19 +93,24 @@ def defined(part: ast.stmt) -> list[str]:
 
 
 def test_each_promise_names_a_test_that_exists():
-    for title in ("## Trust: who may do what", "### What reads the bytes of others"):
-        rows = [line for line in lines_of(title) if line.startswith("| ")][1:]
-        assert len(rows) > 10
-        for row in rows if title.startswith("###") else rows[:-1]:
-            named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
-            assert named, row
-            for path, name in named:
+    numbers = {}
+    for title in ("# Trust: who may do what", "## What reads the bytes of others"):
+        rows = [line for line in lines_of("trust", title) if line.startswith("| ")]
+        numbers |= {row.split(" | ")[-1]: row for row in rows if re.search(r"\| \d+ \|$", row)}
+        proved = [row for row in rows if "::" in row]
+        assert len(proved) > 10
+        for row in proved:
+            numbers.pop(row.removeprefix("| ").split(" | ")[0] + " |", None)
+            for path, name in re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row):
                 assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), name
+        assert title == "# Trust: who may do what" or all("::" in row for row in rows[1:])
+    assert numbers == {}
 
 
-def lines_of(title: str) -> list[str]:
-    """The lines of a section."""
-    _, found, rest = DOC.read_text(encoding="utf-8").partition(f"\n{title}\n")
+def lines_of(page: str, title: str) -> list[str]:
+    """Return the lines below a heading of a page."""
+    text = "\n" + (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    _, found, rest = text.partition(f"\n{title}\n")
     assert found
     return rest.partition("\n##")[0].splitlines()
 
@@ -115,10 +123,10 @@ def test_each_environment_variable_has_a_row():
         )
     )
     assert len(read) >= 10
-    assert read - set(re.findall(r"`(\w+)`", "".join(lines_of("## Environment variables")))) == set()
+    assert (
+        read - set(re.findall(r"`(\w+)`", "".join(lines_of("fetching", "## Environment variables")))) == set()
+    )
 
 
 def test_the_page_on_security_leads_to_the_promises():
-    page = (DOC.parent.parent / "SECURITY.md").read_text(encoding="utf-8")
-    assert "docs/distribution.md#trust-who-may-do-what" in page
-    assert "\n## Trust: who may do what\n" in DOC.read_text(encoding="utf-8")
+    assert "(docs/trust.md)" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
