@@ -32,7 +32,7 @@ MOST_ERROR = 0.3
 #: That up to which a caption or a frame may be all that differs.
 SAME_MIDDLE = 0.12
 #: Bounds of scale and shift, as a share of half a side, and of the gain.
-MOST_MOVE, GAINS = 0.2, (0.4, 2.5)
+MOST_MOVE, GAINS = 0.12, (0.4, 2.5)
 #: Grey levels below which contrast does not count: noise of an empty picture.
 LEAST_CONTRAST = 12.0
 #: Cells that a caption or a frame may cover, and the worst ones whose mean is the distance.

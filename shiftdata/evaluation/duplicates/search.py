@@ -44,19 +44,25 @@ def base_compared(manifest: Manifest, base: str | None = None) -> str:
 
 
 def rows_compared(metadata: Metadata) -> IntArray:
-    """Return the rows that are compared: one of each origin and label where origins come in many forms.
+    """Return the rows that are compared: of pictures in many forms, one form of each origin and label.
 
-    It is the untouched or mildest form. Where every row is an origin's only form, all rows are.
+    It is the untouched or mildest form, under the first nuisance. Of texts and tables all rows are compared.
     """
-    columns, nuisance = metadata.columns, metadata.nuisance
-    if (nuisance < 0).all() or not (metadata.origins_shared or metadata.repeats):
-        return np.arange(len(metadata))
+    columns, nuisance, every = metadata.columns, metadata.nuisance, np.arange(len(metadata))
+    is_image = metadata.with_examples().manifest.roles.modality == "image"
+    if not is_image or (nuisance < 0).all() or not (metadata.origins_shared or metadata.repeats):
+        return every
     severity = np.nan_to_num(columns["severity"])
-    order = np.lexsort((np.arange(len(metadata)), severity, nuisance, metadata.label, metadata.origin))
-    first = np.ones(len(order), bool)
-    codes = np.stack([metadata.origin[order], metadata.label[order]])
-    first[1:] = (codes[:, 1:] != codes[:, :-1]).any(axis=0)
-    return np.sort(order[first])
+    order = np.lexsort((every, severity, nuisance, metadata.label, metadata.origin))
+    unit, form = (
+        np.concatenate([[True], (part[:, 1:] != part[:, :-1]).any(axis=0)])
+        for part in (
+            np.stack([metadata.origin[order], metadata.label[order]]),
+            np.stack([nuisance[order], severity[order]]),
+        )
+    )
+    forms = np.cumsum(unit | form)  # rows of the first form of their unit
+    return np.sort(order[forms == forms[unit][np.cumsum(unit) - 1]])
 
 
 def near_duplicates(

@@ -21,13 +21,16 @@
   }
 
   function shown(cluster, rows) {
-    const label = several(rows, "label") ? make("strong", { class: "bad" }, "different labels") : page.labels[rows[0].label] ?? "";
-    const where = several(rows, "split") ? "across splits" : `within ${rows[0].split}`;
+    const mixed = several(rows, "label");
+    const name = (row) => page.labels[row.label] ?? "";
+    const under = (row) => [row.split, ...(mixed ? [name(row)] : [])].join(", ");
     const list = rows.map((row) => make("li", {}, make("a", { href: exampleUrl(base, row.key), title: `${row.key}, origin ${row.origin}` },
-      content(row), make("span", { class: "under" }, make("b", {}, row.split), ` ${page.labels[row.label] ?? ""}`), make("span", { class: "under" }, row.key))));
-    const hidden = cluster.more ? make("p", { class: "small soft" }, `and ${number(cluster.more)} more examples`) : null;
+      content(row), make("span", { class: "under" }, make("b", {}, under(row))), make("span", { class: "under" }, row.key))));
+    const where = several(rows, "split") ? "across splits" : `within ${rows[0].split}`;
     return make("article", { class: "group" },
-      make("h2", {}, label, make("span", { class: "soft" }, ` ${where}, distance ${cluster.distance}, ${cluster.kind}`)), make("ul", { class: "row" }, ...list), hidden);
+      make("h2", { class: mixed ? "minor bad" : "minor" }, mixed ? "different labels" : name(rows[0])),
+      make("p", { class: "small soft" }, `${where}, distance ${cluster.distance.toFixed(3)}, ${cluster.kind}`), make("ul", { class: page.modality === "image" ? "row" : "row texts" }, ...list),
+      cluster.more ? make("p", { class: "small soft" }, `and ${number(cluster.more)} more examples`) : null);
   }
 
   function show() {
