@@ -311,8 +311,7 @@ def _sampling(scale: Floats, shift: Floats, side: int) -> tuple[Floats, Floats]:
 
 def _places(side: int) -> Floats:
     """Return the centres of pixels from -1 to 1."""
-    places: Floats = (2 * np.arange(side, dtype=np.float32) + 1) / side - 1
-    return places
+    return ((2 * np.arange(side) + 1) / side - 1).astype(np.float32)
 
 
 def _weight(side: int) -> Floats:
@@ -322,14 +321,10 @@ def _weight(side: int) -> Floats:
     return weight
 
 
-def _times(numbers: Floats, pictures: Floats) -> Floats:
-    """Multiply each picture by its number."""
-    product: Floats = numbers.reshape(-1, *[1] * (pictures.ndim - 1)) * pictures
-    return product
-
-
 def _brighter(pictures: Floats, gain: Floats, offset: Floats) -> Floats:
-    return _times(gain, pictures) + _times(offset, np.ones_like(pictures))
+    """Multiply each picture by its gain, and add its offset."""
+    shape = (-1, *[1] * (pictures.ndim - 1))
+    return np.asarray(gain.reshape(shape) * pictures + offset.reshape(shape), np.float32)
 
 
 def _blur(x: Floats) -> Floats:
@@ -337,5 +332,4 @@ def _blur(x: Floats) -> Floats:
     edges = ((0, 0),) * (x.ndim - 3)
     wide = np.pad(x, ((0, 0), (1, 1), (1, 1), *edges), mode="edge")
     tall = (wide[:, :, :-2] + 2 * wide[:, :, 1:-1] + wide[:, :, 2:]) / 4
-    blurred: Floats = (tall[:, :-2] + 2 * tall[:, 1:-1] + tall[:, 2:]) / 4
-    return blurred
+    return np.asarray((tall[:, :-2] + 2 * tall[:, 1:-1] + tall[:, 2:]) / 4, np.float32)
