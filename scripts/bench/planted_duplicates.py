@@ -24,7 +24,15 @@ from shiftdata.data.dataset import open_dataset
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import read_metadata
 from shiftdata.evaluation.duplicates import base_compared
-from shiftdata.evaluation.duplicates.pictures import SIDE, Small, candidates, distances, sift, usual_threshold
+from shiftdata.evaluation.duplicates.pictures import (
+    FAR,
+    SIDE,
+    Small,
+    candidates,
+    distances,
+    sift,
+    usual_thresholds,
+)
 
 TILE = 96
 
@@ -78,7 +86,9 @@ PLANTED: dict[str, Callable[[Image.Image], Image.Image]] = {
 }
 
 
-def pictures_of(place: str, most: int) -> tuple[list[Image.Image], np.ndarray, np.ndarray, list[str]]:
+def pictures_of(
+    place: str, most: int, label: str = ""
+) -> tuple[list[Image.Image], np.ndarray, np.ndarray, list[str]]:
     """Return pictures, their origins, splits and names."""
     path = Path(place)
     if path.suffix == ".gz":
@@ -88,6 +98,8 @@ def pictures_of(place: str, most: int) -> tuple[list[Image.Image], np.ndarray, n
         dataset = open_dataset(path)
         metadata = read_metadata(dataset, base_compared(dataset.manifest))
         rows = np.flatnonzero(metadata.origin % max(1, round(len(metadata) / most)) == 0)
+        if label:
+            rows = np.flatnonzero(metadata.label == metadata.labels.index(label))
         data = ExampleReader(dataset, metadata.base).read(rows.tolist())
         pictures = [Image.open(io.BytesIO(each)).convert("RGB") for each in data]
         splits = metadata.columns["split"][rows].astype(int)
@@ -107,7 +119,7 @@ def tiles(folder: Path) -> Iterator[Image.Image]:
 
 
 def measure(name: str, place: str, args: argparse.Namespace) -> None:
-    pictures, origins, splits, keys = pictures_of(place, args.pictures)
+    pictures, origins, splits, keys = pictures_of(place, args.pictures, args.label)
     count = len(pictures)
     each = min(args.each, count // len(PLANTED))
     chosen = np.random.default_rng(0).permutation(count)[: each * len(PLANTED)].reshape(len(PLANTED), each)
@@ -130,35 +142,44 @@ def measure(name: str, place: str, args: argparse.Namespace) -> None:
     proposed = {tuple(sorted(pair)) for pair in pairs.tolist()}
     sifted = sift(small, pairs)
     distance = distances(pixels, sifted)
-    threshold = usual_threshold(len(pictures), sifted.rows, distance)
+    limits = usual_thresholds(len(pictures), sifted.rows, distance)
     seconds = time.perf_counter() - start
-    found = {
-        tuple(sorted(pair)): value
-        for pair, value in zip(sifted.rows.tolist(), distance.tolist(), strict=True)
-    }
+    pairs_of = [tuple(sorted(pair)) for pair in sifted.rows.tolist()]
+    found = dict(
+        zip(pairs_of, zip(distance.tolist(), (distance <= limits).tolist(), strict=True), strict=True)
+    )
     print(f"\n{name}: {count:,} pictures, {len(planted)} planted; {len(pairs):,} candidates, {seconds:.0f} s")
+    copies = {(place, count + at): kind for at, (kind, place) in enumerate(planted)}
     for kind in PLANTED:
-        mine = [(place, count + at) for at, (of, place) in enumerate(planted) if of == kind]
-        values = sorted(found.get(pair, 9.0) for pair in mine)
-        recall = np.mean([value <= threshold for value in values])
+        mine = [pair for pair, of in copies.items() if of == kind]
+        values = sorted(found.get(pair, (FAR, False))[0] for pair in mine)
+        recall = np.mean([pair in found and found[pair][1] for pair in mine])
         candidate = np.mean([pair in proposed for pair in mine])
         middle, high = values[len(values) // 2], values[int(len(values) * 0.95)]
         print(
             f"  {kind:12} recall {recall:.3f}, proposed {candidate:.3f}, distance {middle:.3f} to {high:.3f}"
         )
-    others = sorted((value, pair) for pair, value in found.items() if max(pair) < count)
-    steps = [threshold, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.25, 0.35]
-    for step in steps:
-        hits = sum(found.get((place, count + at), 9.0) <= step for at, (_, place) in enumerate(planted))
-        close = [pair for value, pair in others if value <= step]
-        false = [pair for pair in close if (pixels[pair[0]] != pixels[pair[1]]).any()]
-        precision = hits / max(1, hits + len(false))
+    others = {pair: of for pair, of in found.items() if max(pair) < count}
+    differ = {pair: of for pair, of in others.items() if (pixels[pair[0]] != pixels[pair[1]]).any()}
+    for step in (None, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.25):
+
+        def near(value: float, usual: bool, step: float | None = step) -> bool:
+            return usual if step is None else value <= step
+
+        hits = sum(pair in found and near(*found[pair]) for pair in copies)
+        false = sum(near(*of) for of in differ.values())
+        precision = hits / max(1, hits + false)
+        text = f"usual {limits.min():.3f} to {limits.max():.3f}" if step is None else f"{step:.2f}"
         print(
-            f"  threshold {step:.3f}: recall {hits / len(planted):.3f}, precision {precision:.3f}, "
-            f"{len(false)} others"
+            f"  threshold {text}: recall {hits / len(planted):.3f}, precision {precision:.3f}, {false} others"
         )
     if args.show:
-        show(pictures, keys, others, args.show / f"{name}.png")
+        show(
+            pictures,
+            keys,
+            sorted((of[0], pair) for pair, of in others.items() if of[1]),
+            args.show / f"{name}.png",
+        )
 
 
 def show(pictures: list[Image.Image], keys: list[str], others: list, file: Path) -> None:
@@ -179,6 +200,7 @@ def main() -> None:
     )
     parser.add_argument("sets", nargs="+", metavar="NAME=PLACE")
     parser.add_argument("--pictures", type=int, default=6000)
+    parser.add_argument("--label", default="", help="Pictures of this label alone: they are most alike.")
     parser.add_argument("--each", type=int, default=40, help="Planted copies of each transform.")
     parser.add_argument("--show", type=Path, help="A folder for pictures of the closest other pairs.")
     args = parser.parse_args()

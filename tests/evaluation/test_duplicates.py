@@ -22,7 +22,7 @@ from shiftdata.evaluation.duplicates import (
 )
 from shiftdata.evaluation.duplicates.clusters import Pairs, clusters_of
 from shiftdata.evaluation.duplicates.neighbours import neighbours
-from shiftdata.evaluation.duplicates.pictures import Small, candidates, distances, sift
+from shiftdata.evaluation.duplicates.pictures import Small, candidates, distances, sift, usual_thresholds
 from shiftdata.evaluation.duplicates.texts import table_pairs, text_pairs
 from tests.evaluation import planted
 from tests.shared import dataset_of, made_once
@@ -126,6 +126,16 @@ def test_letters_that_look_alike_are_apart():
     sifted = sift(small, pairs)
     close = sifted.rows[distances(pixels, sifted) < 0.07]
     assert {tuple(sorted(pair)) for pair in close.tolist()} == {(place, place + 6) for place in range(6)}
+
+
+def test_thresholds_follow_the_look_alikes_of_a_dataset():
+    pairs = np.array([(row, row + step) for row in range(100) for step in range(1, 6) if row + step < 100])
+    apart = np.full(len(pairs), 0.3, np.float32)
+    assert usual_thresholds(100, pairs, apart) == pytest.approx(np.full(len(pairs), 0.18))
+    apart[(pairs < 20).all(axis=1)] = 0.05  # twenty letters that any font draws alike
+    limits = usual_thresholds(100, pairs, apart)
+    assert limits[(pairs < 15).all(axis=1)] == pytest.approx(0.03)
+    assert limits[(pairs > 30).all(axis=1)] == pytest.approx(0.07)
 
 
 def test_texts_are_compared_by_their_words():

@@ -44,6 +44,8 @@ LEAST_SHARE = 0.7
 FAR = 9.0
 #: Bounds of the usual threshold, and its share of the distance of look-alikes.
 THRESHOLDS, SHARE = (0.07, 0.25), 0.6
+#: What encoding alone makes of letters: equal up to here, however many look alike.
+LEAST_THRESHOLD = 0.02
 GREY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
@@ -147,11 +149,12 @@ def distances(pixels: NDArray[np.uint8], sifted: Sifted) -> Floats:
     return np.concatenate(parts)
 
 
-def usual_threshold(count: int, pairs: IntArray, distance: Floats) -> float:
-    """Return the largest distance of near-duplicates among pictures of this kind.
+def usual_thresholds(count: int, pairs: IntArray, distance: Floats) -> Floats:
+    """Return the largest distance of near-duplicates for each pair, by how much pictures here look alike.
 
-    It is a share of the distance within which one picture in a hundred has five look-alikes, in bounds:
-    letters look more alike than photographs. A picture without five counts as one whose fifth is at 1.
+    It is a share of the distance within which one picture in a hundred has five look-alikes, in bounds. Where
+    that is below the lower bound, as among letters, each pair has a threshold of its own: the same share of
+    the distance of the fifth look-alike of either picture. A T in one font is a T in many others.
     """
     ends, both = np.concatenate(pairs.T), np.tile(distance, 2)
     order = np.lexsort((both, ends))
@@ -159,8 +162,11 @@ def usual_threshold(count: int, pairs: IntArray, distance: Floats) -> float:
     place = np.arange(len(ends)) - np.searchsorted(ends, ends)
     fifth = np.ones(count, np.float32)
     fifth[ends[place == 4]] = np.minimum(both[place == 4], 1)
-    low, high = THRESHOLDS
-    return float(np.clip(round(float(np.quantile(fifth, 0.01)) * SHARE, 3), low, high))
+    usual = SHARE * float(np.quantile(fifth, 0.01))
+    if usual >= THRESHOLDS[0]:
+        return np.full(len(pairs), min(usual, THRESHOLDS[1]), np.float32)
+    own = np.clip(SHARE * fifth[pairs].min(1), LEAST_THRESHOLD, THRESHOLDS[0])
+    return np.asarray(own, np.float32)
 
 
 def _still(moves: Floats) -> Floats:

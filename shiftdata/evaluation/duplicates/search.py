@@ -24,12 +24,12 @@ from shiftdata.evaluation.duplicates.pictures import (
     candidates,
     distances,
     sift,
-    usual_threshold,
+    usual_thresholds,
 )
 from shiftdata.evaluation.duplicates.texts import table_pairs, text_pairs
 from shiftdata.untrusted.texts import read_json
 
-#: The largest distance of near-duplicates among texts and rows of a table; pictures have `usual_threshold`.
+#: The largest distance of near-duplicates among texts and rows of a table; pictures have `usual_thresholds`.
 THRESHOLDS = {"text": 0.4, "table": 0.005}
 #: Neighbours of each example by its embedding, of other origins and of other splits.
 NEIGHBOURS = 8
@@ -88,9 +88,9 @@ def near_duplicates(
         base: by default `content`, the untouched examples, where a dataset has it.
         vectors: embeddings of pictures, a line for each row of the base as `features_of` returns them.
         model: the name of what made them, for the record.
-        threshold: the largest distance [default: `usual_threshold` of pictures, `THRESHOLDS` of others].
+        threshold: the largest distance [default: `usual_thresholds` of pictures, `THRESHOLDS` of others].
         cache: where small pictures are kept, as `features_of` takes it.
-        on_rows: gets how many pictures became ready since its last call.
+        on_rows: gets how many examples became ready since its last call.
 
     """
     opened = open_dataset(dataset)
@@ -107,6 +107,7 @@ def near_duplicates(
             found.append(pairs)
         else:
             found.append(_contents(metadata, rows, modality, most))
+            on_rows(len(rows))
     joined = Pairs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     return Duplicates(
         dataset=manifest.name,
@@ -151,20 +152,22 @@ def _pictures(
     origins, splits = metadata.origin[rows], metadata.columns["split"][rows]
     pairs = candidates(small, origins, splits)
     if vectors is not None:
-        embedded = vectors if len(rows) == len(vectors) else vectors[metadata.picture[rows]]
-        near = neighbours(embedded, origins, splits, NEIGHBOURS)
+        lines = metadata.picture[rows]  # a block at a time: all of them may not fit into memory
+        near = neighbours(lines, origins, splits, NEIGHBOURS, form=vectors.__getitem__)
         pairs = np.unique(np.concatenate([pairs, near]), axis=0)
     first = sift(small, pairs)
     distance = np.empty(len(first.rows), np.float32)
     for start in range(0, len(distance), TOGETHER):
         at = slice(start, start + TOGETHER)
         used, places = np.unique(first.rows[at], return_inverse=True)
-        lines = metadata.picture[rows[used]]
-        pixels = pixels_of(metadata, rows[used], size=SIDE, cache=False)[lines]
+        pixels = pixels_of(metadata, rows[used], size=SIDE, cache=False)[metadata.picture[rows[used]]]
         local = first.part(at)._replace(rows=places.reshape(-1, 2))
         distance[at] = distances(pixels, local)
-    most = usual_threshold(len(rows), first.rows, distance) if threshold is None else threshold
-    good = distance <= most
+    limits = usual_thresholds(len(rows), first.rows, distance)
+    if threshold is not None:
+        limits = np.full_like(limits, threshold)
+    good = distance <= limits
+    most = round(float(limits.max(initial=0)), 3) if threshold is None else threshold
     kinds = np.where(first.mirrored[good], KINDS.index("mirrored"), KINDS.index("near"))
     return _pairs(rows[first.rows[good]], distance[good], kinds), most
 

@@ -33,6 +33,7 @@ from shiftdata.serve.pages.pages import (
     wall,
 )
 from shiftdata.serve.pages.rows import Rows
+from shiftdata.stable import content_hash
 
 #: The request that a dataset's folder was made for; it is written last.
 REQUEST = "made.json"
@@ -79,8 +80,10 @@ def _write_dataset(dataset: OpenDataset, folder: Path, each: int, begin: Begin) 
     """Write all pages of a dataset and what they load, if they are not up to date."""
     request = folder / REQUEST
     found = last_duplicates(dataset.manifest)
-    known = {"manifest": dataset.sha256, "each": each, "duplicates": found and found.to_dict()}
-    identity = json.dumps(known | {"pages": _code()})
+    duplicates = "" if found is None else content_hash(json.dumps(found.to_dict()))
+    identity = json.dumps(
+        {"manifest": dataset.sha256, "each": each, "duplicates": duplicates, "pages": _code()}
+    )
     if request.is_file() and request.read_text(encoding="utf-8") == identity:
         return
     request.unlink(missing_ok=True)
