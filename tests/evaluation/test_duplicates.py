@@ -134,7 +134,7 @@ def test_thresholds_follow_the_look_alikes_of_a_dataset():
     assert usual_thresholds(100, pairs, apart) == pytest.approx(np.full(len(pairs), 0.18))
     apart[(pairs < 20).all(axis=1)] = 0.05  # twenty letters that any font draws alike
     limits = usual_thresholds(100, pairs, apart)
-    assert limits[(pairs < 15).all(axis=1)] == pytest.approx(0.03)
+    assert limits[(pairs < 15).all(axis=1)] == pytest.approx(0.02)
     assert limits[(pairs > 30).all(axis=1)] == pytest.approx(0.07)
 
 

@@ -44,8 +44,8 @@ LEAST_SHARE = 0.7
 FAR = 9.0
 #: Bounds of the usual threshold, and its share of the distance of look-alikes.
 THRESHOLDS, SHARE = (0.07, 0.25), 0.6
-#: What encoding alone makes of letters: equal up to here, however many look alike.
-LEAST_THRESHOLD = 0.02
+#: Share and lower bound of a pair's own threshold, where many pictures look alike.
+OWN_SHARE, LEAST_THRESHOLD = 0.3, 0.02
 GREY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
@@ -153,7 +153,7 @@ def usual_thresholds(count: int, pairs: IntArray, distance: Floats) -> Floats:
     """Return the largest distance of near-duplicates for each pair, by how much pictures here look alike.
 
     It is a share of the distance within which one picture in a hundred has five look-alikes, in bounds. Where
-    that is below the lower bound, as among letters, each pair has a threshold of its own: the same share of
+    that is below the lower bound, as among letters, each pair has a threshold of its own: a smaller share of
     the distance of the fifth look-alike of either picture. A T in one font is a T in many others.
     """
     ends, both = np.concatenate(pairs.T), np.tile(distance, 2)
@@ -165,7 +165,7 @@ def usual_thresholds(count: int, pairs: IntArray, distance: Floats) -> Floats:
     usual = SHARE * float(np.quantile(fifth, 0.01))
     if usual >= THRESHOLDS[0]:
         return np.full(len(pairs), min(usual, THRESHOLDS[1]), np.float32)
-    own = np.clip(SHARE * fifth[pairs].min(1), LEAST_THRESHOLD, THRESHOLDS[0])
+    own = np.clip(OWN_SHARE * fifth[pairs].min(1), LEAST_THRESHOLD, THRESHOLDS[0])
     return np.asarray(own, np.float32)
 
 
