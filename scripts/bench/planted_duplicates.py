@@ -22,8 +22,10 @@ from PIL import Image, ImageDraw, ImageEnhance
 
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.encoders import FrozenFeatures
 from shiftdata.data.metadata import read_metadata
 from shiftdata.evaluation.duplicates import base_compared
+from shiftdata.evaluation.duplicates.neighbours import neighbours
 from shiftdata.evaluation.duplicates.pictures import (
     FAR,
     SIDE,
@@ -33,6 +35,7 @@ from shiftdata.evaluation.duplicates.pictures import (
     sift,
     usual_thresholds,
 )
+from shiftdata.evaluation.duplicates.search import NEIGHBOURS
 
 TILE = 96
 
@@ -139,6 +142,12 @@ def measure(name: str, place: str, args: argparse.Namespace) -> None:
     start = time.perf_counter()
     small = Small()(small)
     pairs = candidates(small, origins, splits)
+    if args.features:
+        large = [
+            picture.resize((FrozenFeatures.size,) * 2, Image.Resampling.BILINEAR) for picture in pictures
+        ]
+        vectors = FrozenFeatures()([np.asarray(picture) for picture in large])
+        pairs = np.unique(np.concatenate([pairs, neighbours(vectors, origins, splits, NEIGHBOURS)]), axis=0)
     proposed = {tuple(sorted(pair)) for pair in pairs.tolist()}
     sifted = sift(small, pairs)
     distance = distances(pixels, sifted)
@@ -200,6 +209,7 @@ def main() -> None:
     )
     parser.add_argument("sets", nargs="+", metavar="NAME=PLACE")
     parser.add_argument("--pictures", type=int, default=6000)
+    parser.add_argument("--features", action="store_true", help="EfficientNet-Lite0 proposes pairs too.")
     parser.add_argument("--label", default="", help="Pictures of this label alone: they are most alike.")
     parser.add_argument("--each", type=int, default=40, help="Planted copies of each transform.")
     parser.add_argument("--show", type=Path, help="A folder for pictures of the closest other pairs.")
