@@ -16,6 +16,7 @@ APP = Verbs(
                 "load": "Print the first rows of a config.",
                 "fetch": "Download a dataset, or a part of it; every byte is checked.",
                 "verify": "Check a dataset against its manifest, wherever it is.",
+                "duplicates": "Find near-duplicates, above all on both sides of a split.",
                 "export": "Write a dataset as tars, or as folders that old code reads.",
                 "explore": "Look at rows: a map, filters, neighbours, predictions; select some.",
                 "gallery": "Make pages to look at datasets, groups, tasks and results.",

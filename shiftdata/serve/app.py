@@ -82,6 +82,7 @@ ROUTES = [
     Route(f"{API}/refs", listings.refs),
     Route(f"{API}/commits/{{revision}}", listings.history),
     Route("/datasets/{owner}/{name}", _page("dataset_page")),
+    Route("/datasets/{owner}/{name}/duplicates.html", _page("duplicates_page")),
     Route("/datasets/{owner}/{name}/example.html", _page("example_page")),
     Route("/datasets/{owner}/{name}/severity.html", _page("severity_page")),
     Route("/datasets/{owner}/{name}/card.webp", _page("card_image")),

@@ -297,4 +297,4 @@ def _number(ask: Ask, name: str, kind: Callable[[str], Any] = int) -> Any:
         raise InputError(f"{name}={text!r:.60} is not a number") from None
 
 
-example_page, severity_page = map(_page_of_dataset, ("example", "severity"))
+duplicates_page, example_page, severity_page = map(_page_of_dataset, ("duplicates", "example", "severity"))

@@ -131,7 +131,7 @@ def leak_warnings(manifest: Manifest) -> Iterator[str]:
             yield (
                 f"warning: {base.equal_apart:,} sets of equal untouched examples in the base {base.name!r} "
                 "have several origins in several splits, so they leak: their files or rows differ, the "
-                "examples do not. `shiftdata gallery` lists them under Duplicates; give each set one origin "
+                "examples do not. `shiftdata duplicates` lists them; give each set one origin "
                 "(the column origin of a table or of items.csv), or delete all but one"
             )
     yield from (f"warning: {reason}" for reason in unknown_origins(manifest))

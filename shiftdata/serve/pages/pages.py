@@ -20,9 +20,12 @@ from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.sprites import as_webp, sprite
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import Store
+from shiftdata.errors import NotFoundError
 from shiftdata.evaluation.charts import CELL, GAP
+from shiftdata.evaluation.duplicates import summary_of
 from shiftdata.evaluation.pages.shell import as_size, markdown, render
 from shiftdata.evaluation.protocols import parse_protocol, protocols, task
+from shiftdata.serve.pages.duplicates_page import clusters_data, last_duplicates, with_duplicates
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.verdict import MOST_MADE, NOUNS, lead_of, leaks_of, strip_of, verdict
 from shiftdata.untrusted.pictures import decoded_picture
@@ -52,6 +55,7 @@ PARAMETERS = {
 #: The scripts of each page, after `data.js`.
 SCRIPTS = {
     "dataset": ("grid.js", "rows.js", "dataset.js"),
+    "duplicates": ("duplicates.js",),
     "example": ("example.js",),
     "severity": ("severity.js",),
 }
@@ -77,8 +81,10 @@ class Place:
     file_url: str = ""
 
     def sample(self, rows: Rows) -> Mapping[tuple[int, int], IntArray]:
-        """Return the rows of each group that the pages show without a server: the first ones."""
-        return rows.sample(self.each) if self.each else {}
+        """Return the rows of each group that the pages show without a server: first ones, near-duplicates."""
+        if not self.each:
+            return {}
+        return rows.keep(("shown", self.each), lambda: with_duplicates(rows, rows.sample(self.each)))
 
 
 def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict[str, str]:
@@ -125,12 +131,20 @@ def pages_of(dataset: OpenDataset, place: Place) -> dict[str, str]:
     names = {"dataset": "index.html", "example": "example.html"}
     if _is_continuous(dataset.manifest):
         names["severity"] = "severity.html"
+    if last_duplicates(dataset.manifest) is not None:
+        names["duplicates"] = "duplicates.html"
     return {file: page(dataset, name, place) for name, file in names.items()}
 
 
 def page(dataset: OpenDataset, name: str, place: Place) -> str:
-    """Render one page: `dataset`, `example` or `severity`."""
-    context = vars(place) | {"manifest": dataset.manifest, "page": page_data(dataset, place)}
+    """Render one page: `dataset`, `duplicates`, `example` or `severity`."""
+    data = page_data(dataset, place)
+    if name == "duplicates":
+        if (found := last_duplicates(dataset.manifest)) is None:
+            raise NotFoundError(f"run `shiftdata duplicates {dataset.manifest.name}` first, on this machine")
+        rows = Rows.of(dataset, found.base)
+        data["found"] = clusters_data(found, rows, place.sample(rows))
+    context = vars(place) | {"manifest": dataset.manifest, "page": data}
     context |= _of_dataset_page(dataset, place) if name == "dataset" else {}
     return render(f"{name}.html", scripts=SCRIPTS[name], **context)
 
@@ -138,6 +152,7 @@ def page(dataset: OpenDataset, name: str, place: Place) -> str:
 def page_data(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     """Return what the scripts of every page of a dataset know without asking."""
     manifest, live = dataset.manifest, not place.each
+    found = last_duplicates(manifest)
     return {
         "name": manifest.name,
         "here": place.here,
@@ -155,6 +170,7 @@ def page_data(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "bases": [_base_data(Rows.of(dataset, base.name), place) for base in manifest.ordered_bases],
         "tasks": [{"base": base, "words": words} for base, words in tasks_of(manifest)],
         "protocols": sorted(known.id for known in protocols()) if live else [],
+        "duplicates": "" if found is None else summary_of(found),
     }
 
 

@@ -21,6 +21,7 @@ from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
 from shiftdata.evaluation.pages.shell import ROOMS, data_script, render, write_assets
 from shiftdata.files import write_text
+from shiftdata.serve.pages.duplicates_page import last_duplicates
 from shiftdata.serve.pages.pages import (
     Place,
     card_picture,
@@ -32,6 +33,7 @@ from shiftdata.serve.pages.pages import (
     wall,
 )
 from shiftdata.serve.pages.rows import Rows
+from shiftdata.stable import content_hash
 
 #: The request that a dataset's folder was made for; it is written last.
 REQUEST = "made.json"
@@ -77,7 +79,11 @@ def write_gallery(
 def _write_dataset(dataset: OpenDataset, folder: Path, each: int, begin: Begin) -> None:
     """Write all pages of a dataset and what they load, if they are not up to date."""
     request = folder / REQUEST
-    identity = json.dumps({"manifest": dataset.sha256, "each": each, "pages": _code()})
+    found = last_duplicates(dataset.manifest)
+    duplicates = "" if found is None else content_hash(json.dumps(found.to_dict()))
+    identity = json.dumps(
+        {"manifest": dataset.sha256, "each": each, "duplicates": duplicates, "pages": _code()}
+    )
     if request.is_file() and request.read_text(encoding="utf-8") == identity:
         return
     request.unlink(missing_ok=True)

@@ -11,15 +11,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.licenses import NO_DERIVATIVES, PUBLIC_DOMAIN, SHARE_ALIKE, conjuncts, rights
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import Split
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.sprites import sprite
 from shiftdata.errors import ShiftdataError
+from shiftdata.evaluation.duplicates import Duplicates, summary_of
 from shiftdata.evaluation.protocols import task
 from shiftdata.evaluation.tasks.rows import leaking_origins
+from shiftdata.serve.pages.duplicates_page import last_duplicates
 from shiftdata.serve.pages.rows import Rows
 
 #: Examples of a strip, the pixels along a side of one, the characters of a text.
@@ -53,16 +54,11 @@ def verdict(rows: Rows, most: int = MOST_MADE) -> list[Answer]:
     manifest = rows.dataset.manifest
     return [
         balance_answer(manifest, rows.counts[:, 1:]),
-        leak_answer(manifest, *leaks_of(rows, most), duplicates_sentence(rows.dataset)),
+        leak_answer(manifest, *leaks_of(rows, most), last_duplicates(manifest)),
         shortcut_answer(manifest),
         severity_answer(manifest),
         use_answer(manifest),
     ]
-
-
-def duplicates_sentence(dataset: OpenDataset) -> str:
-    """Say how many near-duplicates lie in several splits; empty while they are not measured."""
-    return ""
 
 
 def lead_of(manifest: Manifest) -> str:
@@ -162,7 +158,10 @@ def _shared(dataset: OpenDataset, base: str) -> int:
 
 
 def leak_answer(
-    manifest: Manifest, leaks: Mapping[str, int], unchecked: Sequence[str], duplicates: str = ""
+    manifest: Manifest,
+    leaks: Mapping[str, int],
+    unchecked: Sequence[str],
+    duplicates: Duplicates | None = None,
 ) -> Answer:
     """Say in which canonical splits an original is in sets that must be apart; `leaks` counts them."""
     noun, found = NOUNS[manifest.roles.modality], {name: count for name, count in leaks.items() if count}
@@ -181,8 +180,11 @@ def leak_answer(
     if unchecked:
         more = f" and {len(unchecked) - 2:,} more" if len(unchecked) > 2 else ""
         text += f" Not checked here: {', '.join(unchecked[:2])}{more}."
-    tone: Tone = "caution" if found or equal else "good" if checked else "open"
-    return Answer(name="leaks", question="Leaks?", text=f"{text} {duplicates}".strip(), tone=tone)
+    if duplicates is not None:
+        text += f" {summary_of(duplicates)}."
+    alike = duplicates is not None and duplicates.across
+    tone: Tone = "caution" if found or equal or alike else "good" if checked else "open"
+    return Answer(name="leaks", question="Leaks?", text=text, tone=tone)
 
 
 def shortcut_answer(manifest: Manifest) -> Answer:
