@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.licenses import NO_DERIVATIVES, PUBLIC_DOMAIN, SHARE_ALIKE, conjuncts, rights
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import Split
