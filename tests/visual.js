@@ -108,7 +108,7 @@ const checks = (() => {
       return dark ? [18, 18, 18] : [255, 255, 255];
     }
     if (element instanceof SVGElement && element.localName !== "svg") return background(element.parentElement);
-    if (styleOf(element).backgroundImage !== "none") return null;
+    if (styleOf(element).backgroundImage.includes("url(")) return null;  // a gradient is a cue at an edge
     const colour = rgba(styleOf(element).backgroundColor);
     const below = colour[3] === 1 ? [0, 0, 0] : background(element.parentElement);
     return below && over(colour, below);
