@@ -31,7 +31,7 @@ const checks = (() => {
   // What is seen ------------------------------------------------------------------------------------------------
   const rendered = once((element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }));
 
-  /** Whether an element is only for those who hear the page: clipped to nothing, or outside of the page. */
+  /** True of what is only for those who hear the page: clipped to nothing, or outside of the page. */
   const heardOnly = once((element) => {
     if (!element || element === document.body) return false;
     const box = boxOf(element);
@@ -93,8 +93,8 @@ const checks = (() => {
     const [r, g, b] = colour.map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   }
-  function contrast(one, other) {
-    const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  function contrast(ink, paper) {
+    const [low, high] = [luminance(ink), luminance(paper)].sort((a, b) => a - b);
     return (high + 0.05) / (low + 0.05);
   }
   const hex = (colour) => `#${colour.map((value) => Math.round(value).toString(16).padStart(2, "0")).join("")}`;
@@ -108,7 +108,7 @@ const checks = (() => {
       return dark ? [18, 18, 18] : [255, 255, 255];
     }
     if (element instanceof SVGElement && element.localName !== "svg") return background(element.parentElement);
-    if (styleOf(element).backgroundImage !== "none") return null;
+    if (styleOf(element).backgroundImage.includes("url(")) return null;  // a gradient is a cue at an edge
     const colour = rgba(styleOf(element).backgroundColor);
     const below = colour[3] === 1 ? [0, 0, 0] : background(element.parentElement);
     return below && over(colour, below);
@@ -131,9 +131,9 @@ const checks = (() => {
   function behind(element, box, least) {
     const svg = element.ownerSVGElement;
     let colour = background(svg);
-    for (const one of colour ? filled(svg) : []) {
-      if (!(one.shape.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING)) break;
-      if (!element.contains(one.shape) && area(one.box) > least && inside(box, one.box)) colour = over(one.colour, colour);
+    for (const below of colour ? filled(svg) : []) {
+      if (!(below.shape.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING)) break;
+      if (!element.contains(below.shape) && area(below.box) > least && inside(box, below.box)) colour = over(below.colour, colour);
     }
     return colour;
   }
@@ -217,8 +217,8 @@ const checks = (() => {
       }
     }
     for (const family of families.values()) {
-      const best = family.reduce((one, other) => (other.reached > one.reached ? other : one));
-      if (best.reached < 2.99) problems.push(`${named(best.element)}: coloured box of contrast ${best.reached.toFixed(2)}, ${hex(best.ink)} on ${hex(best.below)}`);
+      const clearest = family.reduce((best, member) => (member.reached > best.reached ? member : best));
+      if (clearest.reached < 2.99) problems.push(`${named(clearest.element)}: coloured box of contrast ${clearest.reached.toFixed(2)}, ${hex(clearest.ink)} on ${hex(clearest.below)}`);
     }
     return problems;
   }
@@ -422,12 +422,14 @@ const checks = (() => {
       if (row && labelBox(field)) rows.set(row, [...(rows.get(row) ?? []), { field, label: labelBox(field), box: boxOf(field) }]);
     }
     for (const members of rows.values()) {
-      for (const [at, one] of members.entries()) {
-        for (const other of members.slice(at + 1)) {
-          const [top, bottom] = [Math.max(one.label.top, other.label.top), Math.min(one.box.bottom, other.box.bottom)];
-          const level = bottom - top > 0.5 * Math.min(one.box.bottom - one.label.top, other.box.bottom - other.label.top);
-          if (level && Math.abs(one.label.bottom - other.label.bottom) > 1) problems.push(`${named(one.field, nameOf(one.field))} and ${named(other.field, nameOf(other.field))}: labels ${Math.abs(one.label.bottom - other.label.bottom).toFixed()} px apart`);
-          else if (level && Math.abs(one.box.top - other.box.top) > 2) problems.push(`${named(one.field, nameOf(one.field))} and ${named(other.field, nameOf(other.field))}: fields ${Math.abs(one.box.top - other.box.top).toFixed()} px apart`);
+      for (const [at, left] of members.entries()) {
+        for (const right of members.slice(at + 1)) {
+          const shared = Math.min(left.box.bottom, right.box.bottom) - Math.max(left.label.top, right.label.top);
+          if (shared < 0.5 * Math.min(left.box.bottom - left.label.top, right.box.bottom - right.label.top)) continue;
+          const pair = `${named(left.field, nameOf(left.field))} and ${named(right.field, nameOf(right.field))}`;
+          const [labels, edges] = [Math.abs(left.label.bottom - right.label.bottom), Math.abs(left.box.top - right.box.top)];
+          if (labels > 1) problems.push(`${pair}: labels ${labels.toFixed()} px apart`);
+          else if (edges > 2) problems.push(`${pair}: fields ${edges.toFixed()} px apart`);
         }
       }
     }

@@ -90,7 +90,7 @@ def wrong(chromium: Any, url: str) -> list[str]:
         found = problems(page, watch)
         words, *_ = ask(page, "shownWords()")
     with open_page(chromium, url, script=False, opened=False) as (page, watch):
-        return found + [f"no script: {one}" for one in problems_without_script(page, watch, words)]
+        return found + [f"no script: {problem}" for problem in problems_without_script(page, watch, words)]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -67,6 +67,12 @@ DEFECTS = {
         table("<td>1</td>", "Rows of each label in the base"),
     ),
     "black bars": Defect("contrast of shapes", "#defect rect { fill: #000 }", BAR, LAPTOP, "dark"),
+    "black bars in what scrolls": Defect(
+        "contrast of shapes",
+        "#defect { background: linear-gradient(to left, var(--paper), #0000) } #defect rect { fill: #000 }",
+        BAR,
+        scheme="dark",
+    ),
     "pale bars": Defect("contrast of shapes", "#defect rect { fill: var(--line) }", BAR),
     "transparent bars": Defect("contrast of shapes", "#defect rect { opacity: .2 }", BAR),
     "a pale line of a chart": Defect(
