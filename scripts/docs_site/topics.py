@@ -247,7 +247,7 @@ TOPICS = (
 )
 #: The pages of the command line: title, and verbs.
 COMMANDS = {
-    "Find and read": "list info load fetch verify export gallery",
+    "Find and read": "list info load fetch verify duplicates export gallery explore",
     "Train and evaluate": "task train evaluate predict adapt pretrain",
     "Sweep and report": "sweep report import submit leaderboard published",
     "Make": "new recipes raw build check card styles sliders calibrate",

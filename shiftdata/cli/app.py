@@ -18,7 +18,7 @@ APP = Verbs(
                 "verify": "Check a dataset against its manifest, wherever it is.",
                 "duplicates": "Find near-duplicates, above all on both sides of a split.",
                 "export": "Write a dataset as tars, or as folders that old code reads.",
-                "explore": "Look at rows: a map, filters, neighbours, predictions; select some.",
+                "explore": "Look at rows on a map: filter, compare predictions, select.",
                 "gallery": "Make pages to look at datasets, groups, tasks and results.",
             },
             "Train and evaluate": {

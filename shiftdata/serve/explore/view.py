@@ -1,4 +1,4 @@
-"""What the view begins with: its map, charts of what a dataset of shifts is asked about, a table or cards."""
+"""The first state of the view: a map, charts of what a dataset of shifts is asked about, a table or cards."""
 
 from __future__ import annotations
 

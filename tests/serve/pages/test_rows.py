@@ -20,7 +20,7 @@ from shiftdata.errors import InputError
 from shiftdata.serve.pages import finding
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.site import write_gallery
-from tests.browser import accessibility_problems, broken_numbers, wait_for_text
+from tests.browser import accessibility_problems, wait_for_text
 from tests.serve.serving import serving
 from tests.tiny import edit_file
 
