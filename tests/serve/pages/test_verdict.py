@@ -14,6 +14,7 @@ import shiftdata as sd
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import Calibration, Measure
 from shiftdata.data.format.schema import Roles
+from shiftdata.evaluation.duplicates import Cluster, Duplicates, Member
 from shiftdata.serve.pages import verdict as module
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.verdict import (
@@ -76,7 +77,20 @@ def test_a_leak_is_named_with_its_split(manifest):
     assert "Not checked here: b" in leak_answer(manifest, {"gf_k2_mu10": 0}, ["b"]).text
     assert "Not checked here: b, c and 2 more." in leak_answer(manifest, {}, [*"bcde"]).text
     assert leak_answer(manifest, {}, []).tone == "open"
-    assert "7 pairs" in leak_answer(manifest, {"gf_k2_mu10": 0}, [], "7 pairs look alike.").text
+    none = Duplicates(
+        dataset="tiny", base="content", content_id="", modality="image", model="none", threshold=0.1,
+        compared=160, clusters=(),
+    )  # fmt: skip
+    measured = leak_answer(manifest, {"gf_k2_mu10": 0}, [], none)
+    assert measured.tone == "good"
+    assert measured.text.endswith("No near-duplicates among 160 originals.")
+    apart = Member(key="b", origin="b", split="test", label="bar", nuisance="red", distance=0.01)
+    cluster = Cluster(
+        members=(replace(apart, key="a", origin="a", split="train"), apart), distance=0.01, kind="pixels"
+    )
+    found = leak_answer(manifest, {"gf_k2_mu10": 0}, [], replace(none, clusters=(cluster,)))
+    assert found.tone == "caution"
+    assert found.text.endswith("1 cluster of near-duplicates lies on both sides of a split.")
 
 
 def test_equal_pictures_across_splits_are_a_caution(manifest):
