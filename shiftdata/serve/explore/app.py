@@ -150,7 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str, query: str) -> tuple[bytes | str, str]:
         exploration = self.server.exploration
-        rows, folder, _, name = exploration.rows, *path.removeprefix("/").rpartition("/")
+        rows = exploration.rows
+        folder, _, name = path.removeprefix("/").rpartition("/")
         if path == "/":
             known: dict[str, Any] = {
                 "manifest": rows.dataset.manifest,
