@@ -41,7 +41,7 @@ def line_figure(line: Line, sides: Sequence[str], width: float) -> Figure:
             marker=MARKERS[place % len(MARKERS)], color=COLOURS[place % len(COLOURS)],
         )  # fmt: skip
     axes.plot(line.grid, line(line.grid), color=COLOURS[1], zorder=1)
-    axes.fill_between(line.grid, *line.band, color=COLOURS[1], alpha=0.15, linewidth=0, zorder=0)
+    axes.fill_between(line.grid, *line.band, color=COLOURS[1], alpha=0.08, linewidth=0, zorder=0)
     low, high = ends[:, :, 0].min(axis=0).clip(EDGE), ends[:, :, 1].max(axis=0).clip(max=1 - EDGE)
     forward, back = AXES[line.axes]
     functions = partial(_inside, forward), back
