@@ -15,6 +15,7 @@ from tests.browser import accessibility_problems, wait_for_text
 from tests.evaluation import planted
 from tests.serve.serving import serving
 from tests.shared import made_once
+from tests.visual import ask, open_page, problems, problems_without_script
 
 pytestmark = pytest.mark.slow
 
@@ -72,3 +73,14 @@ def test_there_is_no_page_without_a_result(shift, page, tmp_path, monkeypatch):
         response = page.goto(f"{running.endpoint}/datasets/shift/planted/duplicates.html")
         assert response.status == 404
         assert "shiftdata duplicates planted" in page.content()
+
+
+def test_it_looks_right_on_every_screen(shift, chromium, tmp_path):
+    write_gallery([shift / "shift" / "planted"], tmp_path, each=1)
+    url = (tmp_path / "planted" / "duplicates.html").as_uri()
+    with open_page(chromium, url) as (page, watch):
+        wait_for_text(page, "#count", "15 of 15 clusters")
+        assert problems(page, watch) == []
+        words = ask(page, "shownWords()")[0]
+    with open_page(chromium, url, script=False) as (page, watch):
+        assert problems_without_script(page, watch, words) == []
