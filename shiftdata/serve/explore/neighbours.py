@@ -7,6 +7,7 @@ which the manifest then lists.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -219,7 +220,9 @@ def _umap(vectors: NDArray[np.float32], at: IntArray, far: NDArray[np.float32]) 
         precomputed_knn=(at, far),
         init="pca" if k < len(at) else "random",
     )
-    return np.asarray(placed.fit_transform(vectors), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it cannot place further rows, which nobody asks of it
+        return np.asarray(placed.fit_transform(vectors), np.float32)
 
 
 def _stable_order(count: int) -> IntArray:

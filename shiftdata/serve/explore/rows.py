@@ -64,7 +64,10 @@ def explored(
     known = metadata.take([name for name in ("license", "origin") if name in metadata.names])
     columns |= {name: known[name].cast(pa.large_string()) for name in known.column_names}
     columns["quantile"] = pa.array(numbers["quantile"], from_pandas=True)
-    for name, values in _examples(metadata).items():
+    examples = _examples(metadata)
+    if "text" in examples and len(examples) == 1:
+        columns = {ROW: columns.pop(ROW), "text": examples.pop("text"), **columns}  # what is read comes first
+    for name, values in examples.items():
         columns[f"feature {name}" if name in columns else name] = values
     for run in predicted:
         columns |= _predictions(metadata, run, columns)

@@ -142,6 +142,7 @@ def _places() -> dict[str, Any]:
         "title": "Map of features: rows in each square",
         "layers": [{"mark": "rect", "filter": "$filter", "encoding": encoding}],
         "selection": {"brush": {"encoding": "xy"}},
+        "axis": {"x": {"title": ""}, "y": {"title": ""}},
     }
 
 
