@@ -11,6 +11,7 @@ from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError
+from shiftdata.extras import require
 
 if TYPE_CHECKING:
     from shiftdata.data.metadata import Metadata
@@ -76,9 +77,9 @@ def command(
         raise InputError(f"{' '.join(protocol)} is a task, which only --predictions need: give them too")
     opened = open_dataset(dataset)
     metadata = read_metadata(opened, base or opened.manifest.default_base)
-    _ = (
-        atlas.application() if out else atlas.component()
-    )  # what is not installed is said before anything is computed
+    _ = atlas.application() if out else atlas.component()  # what is missing is said before the work
+    if out is None:
+        require("duckdb", "`shiftdata explore`")
     runs = [run for place in predictions for run in _runs(metadata, protocol, place, name)]
     placed = None if no_map else _map(metadata, model, quiet)
     if keep and placed is not None:

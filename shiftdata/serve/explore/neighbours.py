@@ -10,6 +10,7 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ def row_map(
     path = cache_folder("maps") / f"{content_hash(json.dumps(about, sort_keys=True))[:32]}.parquet"
     if path.is_file() and (kept := _read(path, metadata)) is not None and kept.about == about:
         return kept
+    if find_spec("umap") is None:  # before anything is encoded; to import it takes seconds
+        require("umap", "a map of rows")
     made = replace(map_of(_features(metadata, model, on_rows), on_step), about=about)
     write_map(made, metadata, path)
     return made

@@ -25,6 +25,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.asarray(vectors[:, :2], np.float32)
 
     monkeypatch.setattr(neighbours, "_umap", first_two)
+    monkeypatch.setattr(neighbours, "find_spec", bool)
 
 
 @pytest.fixture
