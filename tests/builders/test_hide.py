@@ -21,6 +21,9 @@ from shiftdata.cli.app import main as cli
 from shiftdata.data.format.hidden import read_labels, write_labels
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
+from shiftdata.serve.explore.rows import explored
+from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.site import write_gallery
 from tests.bench.submissions import CARD
 from tests.shared import dataset_of
 from tests.tiny import edit_manifest
@@ -216,3 +219,15 @@ def test_the_test_of_a_canonical_split_is_hidden_in_every_split_of_the_files(tmp
 def test_texts_and_tables_are_hidden_alike(both_formats, tmp_path):
     copied = hide(Path(both_formats[0]), tmp_path / "copy", tmp_path / "labels.parquet")
     assert sd.verify(copied.folder) == []
+
+
+def test_pages_count_and_name_no_row_whose_label_is_hidden(public, tmp_path):
+    dataset = sd.open_dataset(public)
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    shown = rows.metadata.label >= 0
+    assert 0 < shown.sum() < len(shown)
+    assert rows.counts.sum() == shown.sum()
+    table = explored(rows.metadata, None)
+    assert [label is not None for label in table["label"].to_pylist()] == shown.tolist()
+    write_gallery([dataset], tmp_path / "site", each=2)
+    assert (tmp_path / "site/tiny/index.html").is_file()

@@ -55,7 +55,9 @@ def explored(
         ROW: pa.array(every.astype(np.int32)),
         "key": metadata.keys(every),
         "label": named(metadata.labels, metadata.label),
-        nuisance: named(metadata.nuisances, metadata.nuisance, UNTOUCHED),
+        nuisance: named(
+            metadata.nuisances, metadata.nuisance, None if nuisance in metadata.hidden else UNTOUCHED
+        ),
         "split": named(list(SPLITS), numbers["split"]),
         "group": named(*_groups(metadata)),
     }
@@ -93,7 +95,7 @@ def _groups(metadata: Metadata) -> tuple[list[str], IntArray]:
         f"{metadata.labels[code // (of + 1)]} / {[UNTOUCHED, *metadata.nuisances][code % (of + 1)]}"
         for code in present.tolist()
     ]
-    return names, codes
+    return names, np.where(metadata.label < 0, -1, codes)
 
 
 def _examples(metadata: Metadata) -> dict[str, Any]:

@@ -306,7 +306,7 @@ def distributions(rows: Rows) -> list[dict[str, Any]]:
     steps, at_step = np.unique(known.columns["severity"], return_inverse=True)
     columns = {
         "splits": (list(SPLITS), known.columns["split"]),
-        f"{label}s": (known.labels, known.label),
+        f"{label}s": (known.labels, known.label[known.label >= 0]),
         f"{known.nuisance_column}s": (known.nuisances, known.nuisance[known.nuisance >= 0]),
         "severities": ([f"{step:g}" for step in steps], at_step if rows.is_continuous else at_step[:0]),
     }

@@ -145,8 +145,9 @@ class Rows:
     def _sample(self, each: int) -> dict[tuple[int, int], IntArray]:
         rows, chosen = self.metadata, {}
         group = rows.label.astype(np.int64) * (len(rows.nuisances) + 1) + rows.nuisance + 1
-        ends = np.flatnonzero(np.diff(group[self.order])) + 1
-        for mine in np.split(self.order, ends) if len(self.order) else ():
+        order = self.order[rows.label[self.order] >= 0]  # a row without its label is in no group
+        ends = np.flatnonzero(np.diff(group[order])) + 1
+        for mine in np.split(order, ends) if len(order) else ():
             key = int(rows.label[mine[0]]), int(rows.nuisance[mine[0]])
             chosen[key] = self._first(mine, each)
         return chosen
@@ -179,7 +180,8 @@ class Rows:
     def _counts(self) -> IntArray:
         known = self.metadata
         counts = np.zeros((len(known.labels), len(known.nuisances) + 1), np.int64)
-        np.add.at(counts, (known.label, known.nuisance + 1), 1)
+        shown = known.label >= 0  # a publisher may keep the labels of some rows
+        np.add.at(counts, (known.label[shown], known.nuisance[shown] + 1), 1)
         return counts
 
     @property

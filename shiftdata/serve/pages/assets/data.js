@@ -61,7 +61,8 @@ const shiftdata = (() => {
   const MOST_FILES = 200;  // of labels, that a page without a server reads for rows of all labels
   const number = (value) => value.toLocaleString("en");
   const nuisanceName = (at) => (at < 0 ? "untouched" : page.nuisances[at]);
-  const groupName = (label, nuisance) => `${page.labels[label]} / ${nuisanceName(nuisance)}`;
+  const labelName = (at) => page.labels[at] ?? "label not published";  // -1: the publisher keeps it
+  const groupName = (label, nuisance) => `${labelName(label)} / ${nuisanceName(nuisance)}`;
   const exampleUrl = (base, key) => `${page.here}example.html#${new URLSearchParams({ base, key })}`;
   const base = (name) => page.bases.find((one) => one.name === name) || page.bases[0];
 
@@ -175,7 +176,7 @@ const shiftdata = (() => {
   });
 
   return {
-    page, load, ask, make, state, remember, number, nuisanceName, groupName, exampleUrl, base, rows, example, picture,
+    page, load, ask, make, state, remember, number, labelName, nuisanceName, groupName, exampleUrl, base, rows, example, picture,
     tile, say, lines, heat, legend, shade, receive: (name, value) => waiting.get(name)?.resolve(value),
   };
 })();

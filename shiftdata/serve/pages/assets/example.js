@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, make, state, nuisanceName, groupName, exampleUrl, example, picture, number, say } = shiftdata;
+  const { page, make, state, labelName, nuisanceName, groupName, exampleUrl, example, picture, number, say } = shiftdata;
   const get = (id) => document.getElementById(id);
   const several = page.severities.length > 1;
 
@@ -11,7 +11,7 @@
 
   function facts(row) {
     const list = [
-      ["key", row.key, true], [page.label, page.labels[row.label]], [page.nuisance, nuisanceName(row.nuisance)],
+      ["key", row.key, true], [page.label, labelName(row.label)], [page.nuisance, nuisanceName(row.nuisance)],
       ...(several ? [["severity", row.severity]] : []),
       ["split", row.split], ["fold", row.fold], ["origin", row.origin, true], ["quantile", row.quantile == null ? null : Number(row.quantile.toPrecision(3))],
       ["licence", row.license], ["attribution", row.attribution], ["size", size(row.length)], ["sha256", row.sha256, true],
@@ -50,7 +50,7 @@
         ...(page.modality === "image" ? [picture(row.base, one, 96)] : [make("span", { class: "text" }, typeof one.text === "string" ? one.text : "")]),
         make("span", { class: "under" }, `${nuisanceName(one.nuisance)}${several && one.severity != null ? ` ${one.severity}` : ""}`))));
       get("appearances").replaceChildren(...list);
-      get("appearances-about").textContent = `${number(row.total ?? list.length)} rows of ${page.labels[row.label]} have the origin ${row.origin}${page.live ? "" : " among the examples of this page"}`
+      get("appearances-about").textContent = `${number(row.total ?? list.length)} rows of ${labelName(row.label)} have the origin ${row.origin}${page.live ? "" : " among the examples of this page"}`
         + `${row.total > list.length ? `; the first ${number(list.length)} are shown` : ""}.`;
       get("back").href = `${page.up}#${new URLSearchParams({ base: row.base, label: row.label, nuisance: row.nuisance })}`;
       get("error").textContent = "";

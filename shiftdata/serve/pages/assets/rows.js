@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, make, number, nuisanceName, groupName, exampleUrl, base, rows, picture, state, remember, say } = shiftdata;
+  const { page, make, number, labelName, nuisanceName, groupName, exampleUrl, base, rows, picture, state, remember, say } = shiftdata;
   const get = (id) => document.getElementById(id);
   const whole = (text) => (text == null ? null : Number(text));
   const VIEWS = { image: ["pictures", "table"], text: ["texts", "table"], table: ["table"] }[page.pictures ? page.modality : "table"];
@@ -16,7 +16,7 @@
   // Columns that every row has, and how a page sorts what it holds itself ----------------------------------
   const COLUMNS = [
     { sort: "key", name: "key", of: (row) => row.key },
-    { sort: "label", name: page.label, of: (row) => page.labels[row.label] },
+    { sort: "label", name: page.label, of: (row) => labelName(row.label) },
     { sort: page.nuisance, name: page.nuisance, of: (row) => nuisanceName(row.nuisance) },
     { sort: "split", name: "split", of: (row) => row.split, by: (row) => page.splits.indexOf(row.split) },
     ...(steps ? [{ sort: "severity", name: "severity", of: (row) => row.severity }] : []),
@@ -40,7 +40,7 @@
     });
   }
 
-  const wordsOf = (row) => [row.key, row.origin, page.labels[row.label], nuisanceName(row.nuisance),
+  const wordsOf = (row) => [row.key, row.origin, labelName(row.label), nuisanceName(row.nuisance),
     ...(typeof row.text === "string" ? [row.text] : Object.values(row.text || {}))].join("\n").toLowerCase();
 
   /** What a server answers; a page without one looks through the rows that it holds. */
@@ -72,7 +72,7 @@
   const severityOf = (row) => (steps && row.severity != null ? `severity ${row.severity}` : null);
   const joined = (...parts) => parts.filter((one) => one != null && one !== "").join(" · ");
   /** What the choice does not say already of the group of a row. */
-  const unsaid = (choice, row) => joined(choice.label == null ? page.labels[row.label] : null, choice.nuisance == null ? nuisanceName(row.nuisance) : null);
+  const unsaid = (choice, row) => joined(choice.label == null ? labelName(row.label) : null, choice.nuisance == null ? nuisanceName(row.nuisance) : null);
 
   const views = {
     pictures: (choice, shown) => make("ul", { class: "pics" }, ...shown.map((row) => {
