@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
+from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     """,
     interrupted=GOES_ON,
 )
-@click.argument("dataset", metavar="DATASET", help="A name, owner/name, a folder, or a URL.")
+@dataset_argument
 @click.argument("protocol", nargs=-1, metavar="[TASK]...", help="The task that --predictions are of.")
 @click.option("--base", metavar="NAME", help="A base of `shiftdata info`.  [default: the default base]")
 @click.option(

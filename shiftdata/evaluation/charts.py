@@ -212,7 +212,7 @@ def _bars(axes: Axes, groups: Sequence[str], series: Sequence[str], values: Valu
             color=COLOURS[place % len(COLOURS)], hatch=("", "//")[place // len(COLOURS) % 2],
         )  # fmt: skip
     longest = max((len(line) for name in groups for line in name.splitlines()), default=0)
-    room = SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
+    room = SIGNS * _width(axes)
     crowded = len(groups) > MOST_LEVEL or longest * len(groups) > room
     turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
     axes.set_xticks(np.arange(len(groups)), groups, **turned)
@@ -248,7 +248,7 @@ def _map(
     edges = [np.arange(size + 1) - 0.5 for size in values.shape[::-1]]
     axes.pcolormesh(*edges, values, cmap=blues, vmin=ends[0], vmax=ends[1])
     axes.invert_yaxis()
-    fits = len(columns) * SIGNS <= MOST_SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
+    fits = len(columns) * SIGNS <= MOST_SIGNS * _width(axes)
     for (row, column), value in np.ndenumerate(values) if fits else ():
         if np.isfinite(value):
             axes.text(column, row, f"{value:g}", ha="center", va="center", fontsize=SMALL)
@@ -268,6 +268,13 @@ class Panel:
     nuisances: Sequence[str]
     shares: NDArray[np.float64]
     texts: Sequence[Sequence[str]]
+
+
+def _width(axes: Axes) -> float:
+    """Return the inches of the figure that axes are on."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # they were made with one
+    return float(figure.get_figwidth())
 
 
 def panel_of(

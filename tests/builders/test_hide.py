@@ -21,7 +21,7 @@ from shiftdata.cli.app import main as cli
 from shiftdata.data.format.hidden import read_labels, write_labels
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.serve.explore.rows import explored
+from shiftdata.serve.explore.rows import Predicted, explored
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.site import write_gallery
 from tests.bench.submissions import CARD
@@ -229,5 +229,10 @@ def test_pages_count_and_name_no_row_whose_label_is_hidden(public, tmp_path):
     assert rows.counts.sum() == shown.sum()
     table = explored(rows.metadata, None)
     assert [label is not None for label in table["label"].to_pylist()] == shown.tolist()
+    task = sd.task(dataset)
+    given = dict.fromkeys(task.keys("test"), rows.metadata.labels[0])
+    judged = explored(rows.metadata, None, [Predicted("mine", "splits", task, "test", given)])
+    assert set(judged["mine is"].to_pylist()) == {None}
+    assert set(judged["mine"].to_pylist()) == {None, rows.metadata.labels[0]}
     write_gallery([dataset], tmp_path / "site", each=2)
     assert (tmp_path / "site/tiny/index.html").is_file()

@@ -269,7 +269,7 @@ def _aligned(a: Floats, b: Floats, moves: Floats, steps: int) -> Floats:
 
 
 def _missed(predicted: Floats, a: Floats) -> tuple[Floats, Floats]:
-    """Return errors, and weights: a saturated pixel that should be even brighter or darker is no error.
+    """Return errors, and weights: a saturated pixel that should be even brighter or darker counts 0.
 
     It keeps some weight, for without any the fit would jump to and fro.
     """

@@ -127,7 +127,8 @@ class Comparison:
         largest = np.argsort(-counts.max(axis=1, initial=0), kind="stable")[:most]
         groups, taken = np.divmod(known[largest], wide)
         labels, nuisances = np.divmod(groups, len(self.nuisances))
-        return np.column_stack([nuisances, labels, taken - 1, counts[largest]]).tolist()  # type: ignore[no-any-return]
+        found: list[list[int]] = np.column_stack([nuisances, labels, taken - 1, counts[largest]]).tolist()
+        return found
 
     def along(self) -> dict[str, list[list[float | None]]]:
         """Return the accuracy of each method at each severity, by nuisance; empty at a single one."""

@@ -63,6 +63,9 @@ class Exploration:
         connection.execute("SET lock_configuration = true")
         return connection
 
+    def _where(self, predicate: str) -> str:
+        return f" FROM {TABLE} WHERE {predicate}" if predicate else f" FROM {TABLE}"
+
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
         with self.database.cursor() as cursor:
@@ -89,14 +92,12 @@ class Exploration:
     def keys(self, predicate: str, most: int | None = None) -> list[str]:
         """Return the keys of the rows for which a condition holds, in the order of the dataset."""
         limit = "" if most is None else f" LIMIT {most}"
-        condition = f" WHERE {predicate}" if predicate else ""
-        answer = self.query(f"SELECT key FROM {TABLE}{condition} ORDER BY row{limit}", "json")
+        answer = self.query(f"SELECT key{self._where(predicate)} ORDER BY row{limit}", "json")
         return [record["key"] for record in answer if isinstance(record, dict)]
 
     def selected(self, predicate: str) -> dict[str, Any]:
         """Return how many rows a condition has, and the code that loads them."""
-        condition = f" WHERE {predicate}" if predicate else ""
-        counted = self.query(f"SELECT count(*) AS n FROM {TABLE}{condition}", "json")
+        counted = self.query(f"SELECT count(*) AS n{self._where(predicate)}", "json")
         assert isinstance(counted, list)
         manifest = self.rows.dataset.manifest
         text = code(
@@ -107,10 +108,8 @@ class Exploration:
     def _filters(self, predicate: str) -> list[tuple[str, str, Any]] | None:
         columns = [*FILTERED, self.rows.metadata.nuisance_column]
         with self._cursor() as cursor:
-            condition = f" WHERE {predicate}" if predicate else ""
-            tree = cursor.execute(
-                "SELECT json_serialize_sql(?)", [f"SELECT 1 FROM {TABLE}{condition}"]
-            ).fetchone()
+            sql = f"SELECT 1{self._where(predicate)}"
+            tree = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
         try:
             return filters_of(read_json(tree[0]), columns)
         except (NoFilterError, KeyError, IndexError, TypeError):  # another release may write trees otherwise
@@ -176,12 +175,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _post(self) -> tuple[bytes | str, str]:
         # Pages of other sites cannot send this type without asking first, which nobody here answers.
-        if self.headers.get("Content-Type") != "application/json":
-            raise InputError("send JSON, as the page does")
         length = int(self.headers.get("Content-Length") or 0)
-        if not 0 < length <= MOST_QUERY:
-            self.close_connection = True
-            raise InputError(f"a query has 1 to {MOST_QUERY:,} bytes")
+        if self.headers.get("Content-Type") != "application/json" or not 0 < length <= MOST_QUERY:
+            self.close_connection = True  # with the body that is not read
+            raise InputError(f"send JSON of 1 to {MOST_QUERY:,} bytes, as the page does")
         asked, exploration = read_json(self.rfile.read(length)), self.server.exploration
         predicate = str(asked.get("predicate") or "")
         if self.path == "/query":
@@ -212,6 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
             "Content-Length": str(len(data)),
             "Cache-Control": "private, max-age=86400" if kind.startswith("image/") else "no-store",
             "Content-Security-Policy": POLICY,
+            "Cross-Origin-Resource-Policy": "same-origin",
             "X-Frame-Options": "DENY",
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",

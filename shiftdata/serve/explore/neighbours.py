@@ -101,7 +101,7 @@ def add_map(dataset: OpenDataset, metadata: Metadata, made: RowMap) -> Path:
     folder, path = dataset.folder, map_file(metadata.base)
     if folder is None:
         raise InputError(
-            f"{dataset.address} is no folder on this machine: fetch the dataset, and keep the map there"
+            f"{dataset.address} is not a folder on this machine: fetch the dataset, and keep the map there"
         )
     (folder / path).parent.mkdir(exist_ok=True)
     write_map(made, metadata, folder / path)

@@ -104,13 +104,9 @@ def _examples(metadata: Metadata) -> dict[str, Any]:
     if dataset is None or not dataset.manifest.pixels_included or dataset.manifest.roles.modality == "image":
         return {}
     rows = Rows.of(dataset, metadata.base)
-    if rows.modality == "text":
-        return {
-            "text": pa.array(
-                [text[:MOST_TEXT] for text in rows.texts(np.arange(len(metadata)))], pa.large_string()
-            )
-        }
     records = rows.texts(np.arange(len(metadata)))
+    if rows.modality == "text":
+        return {"text": pa.array([text[:MOST_TEXT] for text in records], pa.large_string())}
     names = list(dataset.manifest.roles.example)[:MOST_FEATURES]
     return {name: pa.array([record[name] for record in records]) for name in names}
 
@@ -127,7 +123,8 @@ def _predictions(metadata: Metadata, run: Predicted, known: Mapping[str, Any]) -
     codes, right = np.full(len(metadata), -1), np.full(len(metadata), -1)
     unknown = len(metadata.labels)
     codes[at] = np.where(labels < 0, unknown, labels)
-    right[at] = labels == true_labels(run.task, at)
+    hidden = metadata.label[at] < 0  # nobody but the publisher can say
+    right[at] = np.where(hidden, -1, labels == true_labels(run.task, at))
     columns = {
         run.name: named([*metadata.labels, "unknown"], codes),
         f"{run.name} is": named(["wrong", "right"], right),

@@ -30,7 +30,7 @@ def view_of(
     `points` draws the map row by row, for which a browser needs WebGPU; `counts` draws how many rows lie
     where. `pictures` have addresses; else the table has a column of them.
     """
-    names, nuisance = table.column_names, rows.metadata.nuisance_column
+    names = table.column_names
     runs = [
         name.removesuffix(" is")
         for name in names
@@ -63,7 +63,7 @@ def view_of(
         "currentLayout": "1",
         "columnStyles": styles,
     }
-    return {"data": data, "initialState": state, "embeddingViewLabels": [], "nuisance": nuisance}
+    return {"data": data, "initialState": state, "embeddingViewLabels": []}
 
 
 def _charts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,7 +95,7 @@ def _sortable(rows: Rows) -> dict[str, Callable[[], pa.Array | NDArray[np.generi
         columns["length"] = lambda: rows.lengths
         if rows.modality == "table":
             for name, feature in manifest.roles.example.items():
-                columns[name] = lambda name=name, feature=feature: _feature(rows, name, feature)  # type: ignore[misc]
+                columns[name] = partial(_feature, rows, name, feature)
     return columns
 
 

@@ -120,8 +120,8 @@
     showMatrix();
   });
   listen("task", "change", (event) => {
-    const one = page.tasks[event.target.value];
-    if (one) { remember({ task: one.words, taskbase: one.base }); showTask(); }
+    const chosen = page.tasks[event.target.value];
+    if (chosen) { remember({ task: chosen.words, taskbase: chosen.base }); showTask(); }
   });
   listen("make-task", "submit", (event) => { event.preventDefault(); rememberTask(get("words").value.trim(), { push: true }); showTask(); });
   const showAll = () => { showMatrix(); shiftdata.showRows(); };
