@@ -110,7 +110,7 @@ TOPICS = (
         "also take arrays.",
         {
             "shiftdata.evaluation.metrics": (
-                "group_accuracy GroupAccuracy worst_by_chance align bootstrap_rows Resampling Interval "
+                "group_accuracy GroupAccuracy class_rates ClassRates worst_by_chance align bootstrap_rows Resampling Interval "
                 "paired_test failure_points FailurePoints"
             ),
         },
