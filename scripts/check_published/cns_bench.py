@@ -57,7 +57,9 @@ def _models(models: Sheet, accuracy: Sheet) -> Iterator[Finding]:
         sizes = sorted({size for row in rows for size in re.findall(r"_patch(\d+)", row)})
         if patch and sizes:
             check = "the patch size that the names in table 2 state"
-            yield from statement(patch, check, sizes == [patch.text], claim=patch.text, found=", ".join(sizes))
+            yield from statement(
+                patch, check, sizes == [patch.text], claim=patch.text, found=", ".join(sizes)
+            )
 
 
 def _accuracy(sheet: Sheet) -> Iterator[Finding]:

@@ -199,9 +199,7 @@ def _settings(sheet: Sheet, text: Sheet) -> Iterator[Finding]:
     number, rows = text.get("datasets", "stated"), sheet.rows("chosen")
     if number and rows:
         is_whole = len(rows) == number.value
-        yield from statement(
-            number, "datasets of table 6", is_whole, claim=number.text, found=str(len(rows))
-        )
+        yield from statement(number, "datasets of table 6", is_whole, claim=number.text, found=str(len(rows)))
     yield from same(
         text.get("batch size on Officehome", "stated"), sheet.get("Officehome", "Batch size", "chosen")
     )

@@ -170,7 +170,7 @@ TOPICS = (
         {
             "shiftdata": "losses",
             "shiftdata.baselines.losses": (
-                "cross_entropy cross_entropies mean group_means rows_of_each GroupDRO jtt_weights dfr "
+                "cross_entropy cross_entropies mean group_means rows_of_each GroupDRO jtt_weights dfr cnc "
                 "eqrm coral mmd irm vrex Fishr sd mldg whitening rsc_mask StableNet check_1d exactly"
             ),
         },

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_ids, as_predictions, check_lengths
+from shiftdata.data.arrays import BoolArray, FloatArray, IntArray, as_ids, as_predictions, check_lengths
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.metrics.records import Record
 from shiftdata.evaluation.metrics.statistics import accuracies, reach, wilson
@@ -44,7 +43,7 @@ class ClassRates(Record):
     fpr: FloatArray
     positives: IntArray
     negatives: IntArray
-    expected: npt.NDArray[np.bool_]
+    expected: BoolArray
 
     derived: ClassVar[tuple[str, ...]] = (
         "equal_opportunity", "equal_opportunity_mean", "equalized_odds", "equalized_odds_mean",
@@ -53,12 +52,12 @@ class ClassRates(Record):
 
     @classmethod
     def of_rows(
-        cls, true: IntArray, predicted: IntArray, nuisance: IntArray, expected: npt.NDArray[np.bool_]
+        cls, true: IntArray, predicted: IntArray, nuisance: IntArray, expected: BoolArray
     ) -> ClassRates:
         """Count rows; a prediction below 0 is of no class."""
         shape = expected.shape
 
-        def count(label: IntArray, rows: npt.NDArray[np.bool_]) -> IntArray:
+        def count(label: IntArray, rows: BoolArray) -> IntArray:
             cells = np.ravel_multi_index((label[rows], nuisance[rows]), shape)
             return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.int64)
 
