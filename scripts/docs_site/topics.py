@@ -110,8 +110,8 @@ TOPICS = (
         "also take arrays.",
         {
             "shiftdata.evaluation.metrics": (
-                "group_accuracy GroupAccuracy class_rates ClassRates worst_by_chance align bootstrap_rows Resampling Interval "
-                "paired_test failure_points FailurePoints"
+                "group_accuracy GroupAccuracy class_rates ClassRates worst_by_chance align bootstrap_rows "
+                "Resampling Interval paired_test failure_points FailurePoints"
             ),
         },
     ),

@@ -208,7 +208,7 @@ def _fairness(judged: Judged) -> Named:
 
 
 def _odds(judged: Judged) -> Named:
-    """Equal opportunity and equalized odds (SMA, section 4), of the class with the widest gap, and their mean."""
+    """Equal opportunity and equalized odds (SMA, section 4): the widest gap of a class, and the mean gap."""
     if not judged.rates.gaps():  # a class in a single nuisance has nothing to be compared with
         return
     for name, odds in (("equal_opportunity", False), ("equalized_odds", True)):

@@ -1,4 +1,4 @@
-"""Equal opportunity and equalized odds: scikit-learn's confusion counts, closed forms, coverage of intervals."""
+"""Equal opportunity and equalized odds: scikit-learn's counts, closed forms, coverage of intervals."""
 
 from __future__ import annotations
 
