@@ -54,18 +54,19 @@ class ClassRates(Record):
     def of_rows(
         cls, true: IntArray, predicted: IntArray, nuisance: IntArray, expected: BoolArray
     ) -> ClassRates:
-        """Count rows; a prediction below 0 is of no class."""
+        """Count rows; below 0 a label or a prediction is of no class, and a nuisance is none."""
         shape = expected.shape
 
         def count(label: IntArray, rows: BoolArray) -> IntArray:
+            rows = rows & (label >= 0) & (nuisance >= 0)
             cells = np.ravel_multi_index((label[rows], nuisance[rows]), shape)
             return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.int64)
 
         right = predicted == true
         positives = count(true, np.ones(len(true), np.bool_))
-        negatives = positives.sum(axis=0) - positives
+        negatives = np.bincount(nuisance[nuisance >= 0], minlength=shape[1]).astype(np.int64) - positives
         tpr = accuracies(count(true, right), positives)
-        fpr = accuracies(count(predicted, ~right & (predicted >= 0)), negatives)
+        fpr = accuracies(count(predicted, ~right), negatives)
         return cls(tpr, fpr, positives, negatives, expected)
 
     @property
