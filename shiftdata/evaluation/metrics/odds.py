@@ -9,7 +9,7 @@ over nuisances: 0 is fair, 1 the most unfair. Noise only widens it, most where g
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -72,22 +72,22 @@ class ClassRates(Record):
     @property
     def equal_opportunity(self) -> float:
         """The gap of the true positive rate, of the class where it is widest."""
-        return float(_values(self.gaps()).max(initial=-math.inf)) if self.gaps() else math.nan
+        return self._over_classes(np.max)
 
     @property
     def equal_opportunity_mean(self) -> float:
         """The mean gap of the true positive rate over classes."""
-        return float(_values(self.gaps()).mean()) if self.gaps() else math.nan
+        return self._over_classes(np.mean)
 
     @property
     def equalized_odds(self) -> float:
         """The wider gap of both rates, of the class where it is widest."""
-        return float(_values(self.gaps(odds=True)).max(initial=-math.inf)) if self.gaps() else math.nan
+        return self._over_classes(np.max, odds=True)
 
     @property
     def equalized_odds_mean(self) -> float:
         """The mean over classes of the wider gap of both rates."""
-        return float(_values(self.gaps(odds=True)).mean()) if self.gaps() else math.nan
+        return self._over_classes(np.mean, odds=True)
 
     def gaps(self, *, odds: bool = False) -> list[Gap]:
         """The gap of each class that two nuisances should have: of the true rate, or the wider of both."""
@@ -102,15 +102,16 @@ class ClassRates(Record):
             found.append(undefined[0] if undefined else max(both, key=lambda gap: gap.value))
         return found
 
+    def _over_classes(self, sum_up: Callable[[list[float]], Any], *, odds: bool = False) -> float:
+        """Sum up the gaps of all classes; nan if one is, or if there is none."""
+        gaps = [gap.value for gap in self.gaps(odds=odds)]
+        return float(sum_up(gaps)) if gaps else math.nan
+
 
 def _gap(label: int, of_true: bool, nuisances: IntArray, rates: FloatArray) -> Gap:
     # The last of the lowest: where all are equal, high and low are different nuisances all the same.
     high, low = nuisances[rates[nuisances].argmax()], nuisances[::-1][rates[nuisances][::-1].argmin()]
     return Gap(label, of_true, int(high), int(low), float(rates[high] - rates[low]))
-
-
-def _values(gaps: Sequence[Gap]) -> FloatArray:
-    return np.array([gap.value for gap in gaps], np.float64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
