@@ -132,7 +132,7 @@ class Table:
                 parts.setdefault(part, {})[row, column] = cell.text
             return tuple(Block.of(name(part), texts, order) for part, texts in parts.items())
 
-        units = Counter(cell.unit for cell in cells.values())
+        units = Counter(cell.unit for cell in cells.values() if cell.unit != "text")
         # Ranks and per cents have no scale in common: a chart has the most frequent unit.
         ((unit, _),) = units.most_common(1) or [("", 0)]
         shown = {place: cell for place, cell in cells.items() if drawn and cell.unit == unit}

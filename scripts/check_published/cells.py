@@ -72,7 +72,7 @@ class Book:
 
     def __init__(self, rows: pa.Table) -> None:
         self._sheets: dict[tuple[str, str], Sheet] = {}
-        listed = rows.to_pylist()
+        listed = [row for row in rows.to_pylist() if row["value"] is not None]
         halves = _halves(listed)
         for row in listed:
             where = (row["paper"], row["table"])

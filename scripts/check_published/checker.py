@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from check_published import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
 from check_published.cells import Book
 from check_published.judging import VERDICTS, Finding, Verdict
-from shiftdata.bench.papers.numbers import KEY, published_tables, read_number
+from shiftdata.bench.papers.numbers import KEY, TEXT, published_tables, read_number
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 from shiftdata.tables import aligned
@@ -111,6 +111,8 @@ def _values(rows: Iterable[dict[str, object]]) -> Iterator[str]:
         if place in seen:
             yield f"{place}: two numbers for one place"
         seen.add(place)
+        if row["unit"] == TEXT and row["value"] is None:
+            continue
         try:
             value, spread = read_number(str(row["printed"]))
         except InputError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,16 +23,43 @@ FAMILIES = {
     "MAE": ["mae_vit_base", "mae_vit_large", "mae_vit_huge"],
 }
 
+#: The rows of table 2 that are the models of table 1, by how their names begin; "Diff-Class" is in figure 12.
+LISTED = {
+    "ResNet": "resnet", "ViT": "vit_base_patch16_224.augreg_in21k", "DeiT": "deit_base", "DeiT-3": "deit3_",
+    "MAE": "mae_vit_base", "MoCov3": "mocov3_vit_base", "DINOv1": "dino_vit_base",
+    "DINOv2": "dinov2_vit_base", "CLIP": "clip_vit_base_patch16",
+}  # fmt: skip
+
 
 def checks(book: Book) -> Iterator[Finding]:
     """Every check of the paper."""
     accuracy, failures = book(PAPER, 2), book(PAPER, 3)
+    yield from _models(book(PAPER, 1), accuracy)
     yield from _accuracy(accuracy)
     yield from _failures(accuracy, failures)
     yield from _sizes(accuracy)
     yield from _filtering(book(PAPER, 4), book(PAPER, "text"))
     yield from _weather(book(PAPER, 5))
     yield from _stated(book(PAPER, "text"))
+
+
+def _models(models: Sheet, accuracy: Sheet) -> Iterator[Finding]:
+    """Table 1: as many sizes as table 2 evaluates, and the patches that its models' names state."""
+    evaluated = [row for row in accuracy.rows("accuracy") if not row.endswith("_reg")]  # registers: a variant
+    for model, start in LISTED.items():
+        rows = [row for row in evaluated if row.startswith(start)]
+        count, patch = models.get(model, "models, counted"), models.get(model, "patch")
+        if count and rows:
+            check = "as many models as table 2 has rows of them"
+            yield from statement(
+                count, check, count.value == len(rows), claim=count.text, found=", ".join(rows)
+            )
+        sizes = sorted({size for row in rows for size in re.findall(r"_patch(\d+)", row)})
+        if patch and sizes:
+            check = "the patch size that the names in table 2 state"
+            yield from statement(
+                patch, check, sizes == [patch.text], claim=patch.text, found=", ".join(sizes)
+            )
 
 
 def _accuracy(sheet: Sheet) -> Iterator[Finding]:

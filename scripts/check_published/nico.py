@@ -52,6 +52,21 @@ def checks(book: Book) -> Iterator[Finding]:
     yield from _clusters(book(PAPER, 2))
     yield from _spread(book(PAPER, 4))
     yield from _counts(book)
+    yield from _layers(book(PAPER, 12))
+
+
+def _layers(sheet: Sheet) -> Iterator[Finding]:
+    """Table 12: every kernel fits the map before it, without padding."""
+    (size,) = [cell.value for row in sheet.rows() if (cell := sheet.get(row, "height"))] or (0.0,)
+    for row in sheet.rows():
+        kernel, stride = sheet.get(row, "kernel size"), sheet.get(row, "stride")
+        if kernel and stride and size:
+            fits = size >= kernel.value
+            yield from statement(
+                kernel, "the kernel fits the map without padding", fits, claim=kernel.text,
+                found=f"a map of {size:g} x {size:g}",
+            )  # fmt: skip
+            size = (size - kernel.value) // stride.value + 1
 
 
 def _shifts(sheet: Sheet) -> Iterator[Finding]:

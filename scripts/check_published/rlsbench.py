@@ -36,6 +36,7 @@ def checks(book: Book) -> Iterator[Finding]:
     yield from _best(book)
     yield from _corrections_help(book(PAPER, 5))
     yield from _batch_size(book(PAPER, 7))
+    yield from _settings(book(PAPER, 6), book(PAPER, "text"))
 
 
 def _pairs(book: Book) -> Iterator[Finding]:
@@ -181,3 +182,24 @@ def _degrades(sheet: Sheet, part: str, columns: list[str]) -> list[Finding]:
         cells[-1].value < cells[0].value, claim="worse at the largest shift than without",
         found=f"{cells[0].text} to {cells[-1].text}, best at {best.column}",
     )  # fmt: skip
+
+
+def _settings(sheet: Sheet, text: Sheet) -> Iterator[Finding]:
+    """Table 6: each setting is one of those that it was chosen from; a dataset a row."""
+    for row in sheet.rows("chosen"):
+        for column in sheet.columns("chosen"):
+            chosen = sheet.get(row, column, "chosen")
+            searched = [sheet.get(row, name, "searched") for name in sheet.columns("searched")]
+            values = [cell for cell in searched if cell and cell.column.startswith(column)]
+            if chosen and values:
+                is_listed = any(cell.value == chosen.value for cell in values)
+                listed = ", ".join(cell.text for cell in values)
+                check = "a setting is one of those that it was chosen from"
+                yield from statement(chosen, check, is_listed, claim=chosen.text, found=listed)
+    number, rows = text.get("datasets", "stated"), sheet.rows("chosen")
+    if number and rows:
+        is_whole = len(rows) == number.value
+        yield from statement(number, "datasets of table 6", is_whole, claim=number.text, found=str(len(rows)))
+    yield from same(
+        text.get("batch size on Officehome", "stated"), sheet.get("Officehome", "Batch size", "chosen")
+    )

@@ -9,7 +9,8 @@ The peers pin other versions of libraries, so they lie in that folder without th
         torchmetrics==1.9.0 lightning-utilities==0.15.3 skada==0.6.0 skorch==1.4.0 tabulate==0.10.0 \
         POT==0.9.7.post1
 
-Adapters of streams are compared with files of their authors' repositories, which `streams.py` names.
+Adapters of streams and Correct-N-Contrast are compared with files of their authors' repositories, which
+`streams.py` and `contrast.py` name.
 skada imports pandas and scikit-learn too. A line is the largest relative difference of value or gradients
 over random tensors. Exits with 1 where one is above its tolerance.
 """

@@ -110,8 +110,8 @@ TOPICS = (
         "also take arrays.",
         {
             "shiftdata.evaluation.metrics": (
-                "group_accuracy GroupAccuracy worst_by_chance align bootstrap_rows Resampling Interval "
-                "paired_test failure_points FailurePoints"
+                "group_accuracy GroupAccuracy class_rates ClassRates worst_by_chance align bootstrap_rows "
+                "Resampling Interval paired_test failure_points FailurePoints"
             ),
         },
     ),
@@ -170,7 +170,7 @@ TOPICS = (
         {
             "shiftdata": "losses",
             "shiftdata.baselines.losses": (
-                "cross_entropy cross_entropies mean group_means rows_of_each GroupDRO jtt_weights dfr "
+                "cross_entropy cross_entropies mean group_means rows_of_each GroupDRO jtt_weights dfr cnc "
                 "eqrm coral mmd irm vrex Fishr sd mldg whitening rsc_mask StableNet check_1d exactly"
             ),
         },

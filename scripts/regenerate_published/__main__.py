@@ -27,9 +27,9 @@ import nico
 import rlsbench
 import sma
 from check_published import fingerprint
-from reading import Table, Text
+from reading import Table, Text, cell_value
 
-from shiftdata.bench.papers.numbers import DATA, KEY, SCHEMA, read_number
+from shiftdata.bench.papers.numbers import DATA, KEY, SCHEMA, TEXT
 from shiftdata.errors import InputError
 
 READERS: dict[str, ModuleType] = {
@@ -102,7 +102,7 @@ def _extract(folder: Path) -> dict[str, bytes]:
         files[f"{paper}.parquet"] = _parquet(rows, CITATIONS[paper])
         about += [_about(paper, table, rows) for table in tables]
         left = sum(len(table.left_out) for table in tables)
-        print(f"{paper}: {len(tables)} tables, {rows.num_rows:,} numbers, {left} left out", file=sys.stderr)
+        print(f"{paper}: {len(tables)} tables, {rows.num_rows:,} cells, {left} left out", file=sys.stderr)
     files["tables.json"] = (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()
     return files
 
@@ -121,7 +121,7 @@ def _find(folder: Path, title: str) -> Path:
 def _rows(paper: str, table: Table) -> list[dict[str, object]]:
     rows = []
     for cell in table.cells:
-        value, spread = read_number(cell.printed)
+        value, spread = cell_value(cell.printed, cell.unit)
         named = {name: getattr(cell, name) for name in SCHEMA.names if hasattr(cell, name)}
         where = {"paper": paper, "table": table.name, "section": table.section}
         rows.append(named | where | {"value": value, "spread": spread})
@@ -138,7 +138,7 @@ def _check_keys(rows: pa.Table) -> None:
 def _about(paper: str, table: Table, rows: pa.Table) -> dict[str, object]:
     return {
         "paper": paper, "table": table.name, "title": table.title, "section": table.section,
-        "figure": table.figure, "numbers": len(table.cells),
+        "figure": table.figure, "numbers": sum(cell.unit != TEXT for cell in table.cells),
         "sha256": fingerprint(rows, paper, table.name), "facts": table.facts,
         "left_out": [vars(place) for place in table.left_out],
     }  # fmt: skip

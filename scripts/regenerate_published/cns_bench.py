@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from reading import Cell, Table, Text, cells_of, name_of, said
 
+from shiftdata.bench.papers.numbers import TEXT
+
 
 def tables(text: Text) -> Iterator[Table]:
-    """Every table but 1, which lists models and holds no results."""
+    """Every table."""
+    yield _models(text)
     yield _accuracy(text)
     yield _failures(text)
     yield _filtering(text)
@@ -26,6 +30,22 @@ STATED = [
     ("scales", r"50 seeds, and (\d+) scales", "scales", "count"),
     ("images to label, thousands", r"step \(iii\), ([\d.]+)k images remain", "thousand images", "count"),
 ]
+
+
+def _models(text: Text) -> Table:
+    """Table 1 describes models; the sizes that it lists are counted."""
+    table = Table("1", "Models: architecture, supervision, dataset", "A.3")
+    (_, header), *rows = text.below(text.find("Table 1:"))
+    for line, row in rows:
+        model, *cells = cells_of(row)
+        for column, cell in zip(cells_of(header)[1:], cells, strict=True):
+            table.add([cell], [column], Cell("", model, "", column.lower(), "", TEXT, line))
+        sizes = re.search(r"\((.*)\)", cells[0])
+        count = len(sizes[1].split(",")) if sizes else 1
+        table.add([str(count)], ["models, counted"], Cell("", model, "", "count", "", "models", line))
+        if patch := re.search(r"/(\d+)$", cells[0]):
+            table.add([patch[1]], ["patch"], Cell("", model, "", "patch size", "", "pixels", line))
+    return table
 
 
 def _accuracy(text: Text) -> Table:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from reading import Cell, LeftOut, Table, Text, cells_of, name_of, said
 
+from shiftdata.bench.papers.numbers import TEXT
+
 DATASETS_OF_SPREAD = ("PACS", "DomainNet", "VLCS", "OfficeHome", "NICO++")
 SHIFT = "shift"
 #: How the header abbreviates the ten common domains.
@@ -17,7 +19,7 @@ DOMAINS = {
 
 
 def tables(text: Text) -> Iterator[Table]:
-    """Every table but 12, the layers of a network."""
+    """Every table."""
     yield _shifts(text)
     yield _classic(text, "2", "5.2", "Classic DG with ResNet-50")
     yield _flexible(text, "3", "5.3", "Flexible DG with ResNet-50")
@@ -29,8 +31,22 @@ def tables(text: Text) -> Iterator[Table]:
     yield _classic(text, "9", "C.3", "Classic DG with ResNet-50 on another split")
     yield _common(text)
     yield _unique(text)
+    yield _layers(text)
     yield said(text, STATED)
 
+
+#: What the details of a layer say, and the column and the unit of each number.
+DETAILS = (
+    (r"^(\d+) ×", "out channels", "channels"),
+    (r"^\d+ × (\d+) × \d+$", "height", "pixels"),
+    (r"^\d+ × \d+ × (\d+)$", "width", "pixels"),
+    (r"Kernel Size (\d+)", "kernel size", "pixels"),
+    (r"Stride (\d+)", "stride", "pixels"),
+    (r"Out Channel (\d+)", "out channels", "channels"),
+    (r"p = ([\d.]+)", "p", "share"),
+    (r"^(Class_Num)$", "classes", TEXT),
+    (r", ((?:BN, )?ReLU)$", "then", TEXT),
+)
 
 STATED = [
     ("images, thousands", r"([\d.]+)k images are selected", "thousand images", "count"),
@@ -185,3 +201,17 @@ def _category(table: Table, names: list[str], line: int, counts: list[str]) -> N
         table.left_out.append(LeftOut(category, line, reason))
         whole = [""] * 10
     table.add(counts, [f"{number} {domain}".strip() for number, domain in enumerate(whole, 1)], make)
+
+
+def _layers(text: Text) -> Table:
+    """Table 12: the layers from the input on, numbered, since several have one name."""
+    table = Table("12", "The layers of the CNN for MNIST-M", "D")
+    _, *rows = text.below(text.find("Table 12:"))
+    for number, (line, row) in enumerate(rows, 1):
+        layer, printed = cells_of(row)
+        details = printed.replace("\\times", "×").strip("$ ")
+        for pattern, column, unit in DETAILS:
+            if match := re.search(pattern, details):
+                make = Cell("", f"{number} {layer}", "", column, "", unit, line)
+                table.add([match[1]], [column], make)
+    return table

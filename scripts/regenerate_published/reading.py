@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shiftdata.bench.papers.numbers import read_number
+from shiftdata.bench.papers.numbers import TEXT, read_number
 from shiftdata.errors import InputError
 
 _MARKUP = re.compile(r"</?\w+>|[$*{}\\]")
@@ -16,7 +16,7 @@ _NAME = re.compile(r"<[^>]*>|\$|\*(?=\w[^*]*\*)|(?<=\w)\*(?=.*\w)")
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed number and where it stands."""
+    """One printed number, or words where the unit is `TEXT`, and where it stands."""
 
     part: str
     row: str
@@ -26,6 +26,11 @@ class Cell:
     unit: str
     line: int
     method: str | None = None
+
+
+def cell_value(printed: str, unit: str) -> tuple[float | None, float | None]:
+    """Return the value and the spread of a cell; words have neither."""
+    return (None, None) if unit == TEXT else read_number(printed)
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,9 @@ class Table:
             self.left_out.append(LeftOut(place(make.part, make.row), make.line, reason))
             return
         for text, column in zip(texts, columns, strict=True):
-            printed = clean(text)
+            printed = name_of(text) if make.unit == TEXT else clean(text)
             try:
-                read_number(printed)
+                cell_value(printed, make.unit)
             except InputError:
                 where = place(make.part, make.row, column)
                 self.left_out.append(LeftOut(where, make.line, f"{text.strip()!r} is not a number"))

@@ -13,12 +13,13 @@ CODE = ", alpha as the code draws it"
 
 
 def tables(text: Text) -> Iterator[Table]:
-    """Every table but 6, hyper-parameters."""
+    """Every table."""
     yield _targets(text)
     yield _corrected(text, "2", "NLP datasets")
     yield _corrected(text, "3", "tabular datasets")
     yield _vision(text)
     yield _corrected(text, "5", "vision datasets")
+    yield _settings(text)
     yield _batch_size(text)
     yield said(text, STATED)
 
@@ -28,6 +29,7 @@ STATED = [
     ("pairs with label shift", r"we obtain (\d+) pairs of different source", "pairs", "count"),
     ("datasets", r"RLSBENCH builds on (\d+) multi-domain datasets", "datasets", "count"),
     ("methods", r"we assess (\d+) popular domain adaptation methods", "methods", "count"),
+    ("batch size on Officehome", r"we used a batch size of (\d+) for all methods", "rows", "batch size"),
 ]
 
 
@@ -123,4 +125,32 @@ def _batch_size(text: Text) -> Table:
             for at, (method, *cells) in rows:
                 table.add(cells, columns, Cell(row[4:].strip(), method, "", "accuracy", "", "%", at, method))
             rows = []
+    return table
+
+
+def _settings(text: Text) -> Table:
+    """Table 6: the settings of each dataset, then the values that each was chosen from."""
+    table = Table("6", "Epochs, batch size, regularisation and learning rate", "M.2")
+    (_, header), *rows = text.above(text.find("Table 6."))
+    columns = [name_of(cell) for cell in cells_of(header)[1:]]
+    columns[2] = "l2 regularization"  # a formula
+    units = dict(zip(columns, ("epochs", "rows", "1", "1"), strict=True))
+    for line, row in rows:
+        dataset, *cells = cells_of(row)
+        for column, cell in zip(columns, cells, strict=True):
+            bare = re.sub(r"\\text|[${}\\()]", "", cell)
+            setting, _, searched = (part.strip() for part in bare.partition("chosen from"))
+            if " " in setting:
+                table.left_out.append(LeftOut(f"{dataset}, {column}", line, f"{setting!r} is two numbers"))
+            else:
+                make = Cell("chosen", dataset, "", column.lower(), "", units[column], line)
+                table.add([setting], [column], make)
+            values = re.sub(r" ?- ?", "-", searched).split(",") if searched else []
+            if torn := [value.strip() for value in values if value.count(".") > 1]:
+                reason = f"{torn[0]!r} is torn, the other values are left out too"
+                table.left_out.append(LeftOut(f"searched, {dataset}, {column}", line, reason))
+                continue
+            for number, value in enumerate(values, 1):
+                make = Cell("searched", dataset, "", column.lower(), "", units[column], line)
+                table.add([value], [f"{column} {number}"], make)
     return table

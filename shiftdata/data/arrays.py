@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 
+BoolArray: TypeAlias = NDArray[np.bool_]
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Losses and methods of pretraining without labels: closed forms, plain loops, momentum, memory."""
+"""Contrastive losses and methods: closed forms, plain loops, the authors' code, momentum, memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import torch
 
 from scripts.compare_losses.contrast import COMPARISONS
 from shiftdata.baselines import losses, make_method
+from shiftdata.baselines.heads import HeadSpec
 from shiftdata.baselines.zoo.pretraining import PRETRAINING, MoCo, SimCLR
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, picture_problem, resume, same, trainer_of
+from tests.baselines.test_groups import spurious
 from tests.baselines.test_ranks import do
 
 
@@ -154,3 +156,57 @@ def test_two_processes_take_the_steps_of_one(name, tmp_path):
     for value, other, alone in zip(first, second, stepped(name), strict=True):
         assert torch.equal(value, other)
         assert torch.allclose(value, alone, atol=1e-7)
+
+
+# --- Correct-N-Contrast
+
+
+def test_rows_without_a_positive_or_a_negative_have_no_contrast():
+    z, y = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 0, 0, 1, 1, 1])
+    assert losses.cnc(z, y, y) == 0
+    assert losses.cnc(z, y, torch.zeros_like(y)) == 0  # negatives alone
+    with pytest.raises(InputError, match="two numbers a row"):
+        losses.cnc(z, y, y[:3])
+
+
+def test_alike_features_of_a_class_and_opposite_ones_of_two_have_a_loss_in_closed_form():
+    y, predicted = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])
+    z = torch.tensor([[1.0, 0], [1, 0], [-1, 0], [-1, 0]], dtype=torch.float64)
+    expected = math.log(1 + math.exp(-2 / 0.5))  # a positive at cosine 1, a negative at -1
+    assert float(losses.cnc(z, y, predicted, 0.5)) == pytest.approx(expected)
+    assert float(losses.cnc(z, y, predicted, 0.5, opposed=True)) == pytest.approx(2 * expected)
+
+
+def test_cnc_pairs_by_the_first_model_and_balances_its_errors():
+    data = spurious()
+    trainer = trainer_of(make_method("cnc", first=0.1), data, backbone="mlp", steps=100)
+    trainer.run()
+    method, wrong = trainer.method, trainer.method.wrong.numpy()
+    assert 0 < wrong.sum() == method.report()["error_set"] < len(wrong) / 4
+    assert (method.predicted.numpy() == np.where(wrong, 1 - data.y, data.y)).all()
+    for label in np.unique(data.y):
+        sides = [trainer.counts[(data.y == label) & (wrong == side)].sum() for side in (False, True)]
+        assert 0.8 < sides[0] / sides[1] < 1.25
+
+
+@pytest.mark.parametrize("variant", ["fixed", "code"])
+def test_cnc_resumes_in_the_same_bits_on_pictures(variant):
+    data, settings = picture_problem(), {"backbone": "small-cnn", "steps": 8, "batch": 16}
+
+    def make():
+        return trainer_of(make_method("cnc", variant=variant, first=0.5), data, **settings)
+
+    whole, first, second = make(), make(), make()
+    whole.run()
+    first.run(until=6)  # of 4 and 8 steps
+    resume(first, second)
+    assert same(whole, second)
+
+
+def test_an_encoder_that_does_not_train_is_refused():
+    with pytest.raises(InputError, match="this encoder does not train"):
+        trainer_of(make_method("cnc"), spurious(), backbone="linear").run()
+    with pytest.raises(InputError, match="give shares"):
+        trainer_of(make_method("cnc", weight=2), spurious(), backbone="mlp")
+    with pytest.raises(InputError, match="unknown method of linear heads 'cnc'"):
+        HeadSpec(method="cnc")

@@ -72,6 +72,8 @@ def test_fairness_has_the_worst_group_over_mu_with_its_spread(fair):
         "Worst group",
         "3 worst groups",
         "Mean over groups",
+        "Gap of equal opportunity",
+        "Gap of equalized odds",
     ]
 
 

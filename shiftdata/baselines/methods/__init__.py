@@ -20,6 +20,7 @@ _MODULES = {
     "zoo.adaptation": "iw-dann iw-cdan deepjdot mcd dare",
     "zoo.averages": "eoa ema",
     "zoo.clusters": "adaclust mmld",
+    "zoo.contrast": "cnc",
     "zoo.domains": "mmd sd eqrm rsc mldg stablenet",
     "zoo.fine_tuning": "lp-ft wise",
     "zoo.open_set": "osbp ovanet uan uniot",

@@ -1,6 +1,7 @@
 """Methods for groups: their worst loss, copies of errors, a last layer on balanced rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from shiftdata.baselines.losses.groups import GRID
 from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
+from shiftdata.data.arrays import BoolArray, IntArray
 from shiftdata.errors import InputError
 
 
@@ -60,7 +62,39 @@ class GroupDRODomains(GroupDRO):
     eta = Hyper(0.01, low=1e-3, high=0.1, log=True, source="DomainBed")
 
 
-class JTT(ERM):
+class TwoTrainings(ERM):
+    """ERM for a share `first` of the steps, whose predictions of the training set a second training uses."""
+
+    first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
+    second: ClassVar[str] = "retrain"
+
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.register_buffer("wrong", torch.zeros(len(data.rows), dtype=torch.bool))
+
+    def stages(self) -> Sequence[Stage]:
+        return [Stage("identify", self.first), Stage("mark", 0.0), Stage(self.second, fresh=True)]
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        if stage.name == "identify" and trainer.method.sampler != "shuffle":
+            name = type(self).__name__.lower()
+            raise InputError(f"{name} chooses how often a row comes: leave {trainer.method.sampler!r} out")
+        if stage.name != "mark":
+            return
+        predicted = trainer.scores(trainer.data.rows).argmax(axis=1).astype(np.int64)
+        wrong = predicted != trainer.data.y
+        self.get_buffer("wrong").copy_(torch.from_numpy(wrong))
+        trainer.counts = self.counts(predicted, wrong) if wrong.any() else None
+
+    def counts(self, predicted: IntArray, wrong: BoolArray) -> IntArray | None:
+        """Return how often the second training draws each row; None: once."""
+        raise NotImplementedError
+
+    def report(self) -> dict[str, Any]:
+        return {"error_set": int(self.get_buffer("wrong").sum())}
+
+
+class JTT(TwoTrainings):
     """ERM, then ERM with copies of the rows that the first model got wrong (Liu et al., ICML 2021).
 
         identify   ERM for a share `first` of the steps; the error set is what it then predicts wrongly
@@ -73,14 +107,12 @@ class JTT(ERM):
     variants = ("fixed", "paper", "code")
     code_version = 3  # 3: `code` marks errors in eval mode too
 
-    first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
     up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")
 
     def setup(self, network: Network, data: Data) -> None:
         super().setup(network, data)
         if min(self.up, self.first) < 0 or self.up % 1 or self.total_copies < 1:
             raise InputError(f"jtt with first={self.first:g}, up={self.up:g}: give a share, and whole copies")
-        self.register_buffer("wrong", torch.zeros(len(data.rows), dtype=torch.bool))
 
     @property
     def total_copies(self) -> int:
@@ -88,22 +120,17 @@ class JTT(ERM):
         return int(self.up) + (self.variant == "paper")
 
     def stages(self) -> Sequence[Stage]:
-        again = max(0.0, 1 - self.first) if self.variant == "code" else 1.0
-        return [Stage("identify", self.first), Stage("mark", 0.0), Stage("retrain", again, fresh=True)]
+        *before, again = super().stages()
+        return (
+            [*before, replace(again, share=max(0.0, 1 - self.first))]
+            if self.variant == "code"
+            else [*before, again]
+        )
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
-        if stage.name == "identify" and trainer.method.sampler != "shuffle":
-            raise InputError(f"jtt chooses how often a row comes: leave {trainer.method.sampler!r} out")
-        if stage.name != "mark":
-            return
-        data = trainer.data
-        wrong = trainer.scores(data.rows).argmax(axis=1) != data.y
-        self.get_buffer("wrong").copy_(torch.from_numpy(wrong))
-        if wrong.any() and self.total_copies > 1:
-            trainer.counts = jtt_weights(torch.from_numpy(wrong), self.total_copies).numpy()
-
-    def report(self) -> dict[str, Any]:
-        return {"error_set": int(self.get_buffer("wrong").sum())}
+    def counts(self, predicted: IntArray, wrong: BoolArray) -> IntArray | None:
+        if self.total_copies == 1:
+            return None
+        return jtt_weights(torch.from_numpy(wrong), self.total_copies).numpy()
 
 
 class DFR(ERM):

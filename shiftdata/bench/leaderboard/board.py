@@ -27,7 +27,15 @@ from shiftdata.evaluation.pages.shell import render_alone
 from shiftdata.tables import harmless, markdown
 
 #: Figures that are better when lower.
-LESS = ("drop@", "mean_drop", "failures", "marginal_error", "std_domain")
+LESS = (
+    "drop@",
+    "equal_opportunity",
+    "equalized_odds",
+    "mean_drop",
+    "failures",
+    "marginal_error",
+    "std_domain",
+)
 #: The most methods to name from which no difference is shown.
 MOST = 3
 #: The beginning of figures that say what a headline could be by chance.

@@ -1,4 +1,4 @@
-"""The published numbers that ship with the package: five papers, one number per row."""
+"""The published numbers that ship with the package: five papers, one number, or cell of words, per row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMA = pa.schema(
         pa.field("column", pa.string(), nullable=False),
         pa.field("method", pa.string()),  # the row's or the column's name, or null
         pa.field("metric", pa.string(), nullable=False),
-        pa.field("value", pa.float64(), nullable=False),
+        pa.field("value", pa.float64()),  # null where the cell has words, of the unit TEXT
         pa.field("spread", pa.float64()),  # the number after ±
         pa.field("unit", pa.string(), nullable=False),
         pa.field("printed", pa.string(), nullable=False),  # the digits as printed, which show its precision
@@ -36,6 +36,9 @@ SCHEMA = pa.schema(
         pa.field("line", pa.int32()),  # of the paper's text; null for your own results
     ]
 )
+
+#: The unit of cells that have words, such as the names of layers.
+TEXT = "text"
 
 #: The papers whose numbers ship.
 PAPERS = ("sma", "nico++", "cns-bench", "domainbed-v2", "rlsbench")

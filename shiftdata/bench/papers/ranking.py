@@ -92,6 +92,8 @@ def ranking(first: Results, *others: Results, names: Sequence[str] | None = None
             "choose one, as in results.where(metric=...)"
         )
     (metric,) = metrics
+    if any(results.rows["value"].null_count for results in sets):
+        raise InputError(f"a ranking ranks numbers, and {metric} has words: choose another metric")
     lower = metric in LESS_IS_BETTER
     values = {label: _values(results, label) for label, results in zip(labels, sets, strict=True)}
     standings = {label: _ranked(means, lower) for label, means in values.items()}

@@ -83,7 +83,11 @@ def _fairness(group: Group) -> list[Table]:
     def mu(score: Score) -> str:
         return f"{score.params.get('mu', math.nan):g}"
 
-    figures = [name for name in ("worst", "worst_3", "mean", "overall") if group.has(name)]
+    figures = [
+        name
+        for name in ("worst", "worst_3", "mean", "equal_opportunity", "equalized_odds", "overall")
+        if group.has(name)
+    ]
     if len({(k(score), mu(score)) for score in group.scores}) == 1:
         return [_by_figure(group, figures)]
     scores = sorted(group.scores, key=lambda score: float(k(score)))

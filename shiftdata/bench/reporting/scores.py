@@ -59,7 +59,8 @@ TITLES = {
     "mean_domain": "mean over domains", "worst_domain": "worst domain", "std_domain": "SD over domains",
     "mean_class": "mean over classes", "mean_drop": "mean drop", "failures": "trajectories that fail",
     "mean_failure_point": "mean failure point", "drop": "accuracy drop",
-    "marginal_error": "error of the marginal of labels",
+    "marginal_error": "error of the marginal of labels", "equal_opportunity": "gap of equal opportunity",
+    "equalized_odds": "gap of equalized odds",
 }  # fmt: skip
 
 

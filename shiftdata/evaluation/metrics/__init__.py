@@ -1,6 +1,7 @@
 """Metrics of distribution shift: numpy in, frozen records out.
 
     by group or domain    group_accuracy -> GroupAccuracy (worst, mean, worst_of, overall, std)
+    gaps between groups   class_rates -> ClassRates (equal_opportunity, equalized_odds)
     how sure              intervals of GroupAccuracy; bootstrap_rows -> Interval; paired_test of two methods;
                           all over origins, where these are given
     is it only chance     worst_by_chance

@@ -20,5 +20,7 @@ from .line import Line as Line
 from .line import Point as Point
 from .line import accuracy_line as accuracy_line
 from .line import agreement_line as agreement_line
+from .odds import ClassRates as ClassRates
+from .odds import class_rates as class_rates
 from .severity import FailurePoints as FailurePoints
 from .severity import failure_points as failure_points

@@ -23,6 +23,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy, failure_points, group_accuracy
 from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.groups import Linear
+from shiftdata.evaluation.metrics.odds import ClassRates, Gap, LinearGap
 from shiftdata.evaluation.metrics.records import Record, number, some
 from shiftdata.evaluation.metrics.severity import severity_steps
 from shiftdata.evaluation.tasks.cells import Cells
@@ -115,6 +116,16 @@ class Judged:
     def domains(self) -> GroupAccuracy:
         return self.cells.by([self.metadata.nuisance_column])
 
+    @cached_property
+    def rates(self) -> ClassRates:
+        """The true and false positive rates of each class in the nuisances of its groups."""
+        codes, column = self.cells.codes, self.metadata.nuisance_column
+        expected = np.zeros((len(self.metadata.labels), len(self.metadata.nuisances)), np.bool_)
+        expected[codes["label"], codes[column]] = True
+        return ClassRates.of_rows(
+            self.true, self.predicted, self.metadata.nuisance[self.rows].astype(np.int64), expected
+        )
+
     @property
     def severity(self) -> FloatArray:
         return np.asarray(self.metadata.columns["severity"][self.rows], np.float64)
@@ -187,12 +198,56 @@ def _fairness(judged: Judged) -> Named:
     for m in (3, 5):
         if len(groups.n) >= m:
             yield f"worst_{m}", _mean(groups, "groups", m)
+    yield from _odds(judged)
     yield from _overall(judged)
     if not groups.empty:
         chance = groups.worst_by_chance()
         yield "worst_by_chance", Figure(chance.expected, len(judged), "groups that are equally hard")
         likely = chance.at_most(groups.worst)
         yield "worst_by_chance_p", Figure(likely, len(judged), "probability of a worst group this low")
+
+
+def _odds(judged: Judged) -> Named:
+    """Equal opportunity and equalized odds (SMA, section 4): the widest gap of a class, and the mean gap."""
+    if not judged.rates.gaps():  # a class in a single nuisance has nothing to be compared with
+        return
+    for name, odds in (("equal_opportunity", False), ("equalized_odds", True)):
+        gaps = judged.rates.gaps(odds=odds)
+        worst = gaps[int(np.argmax([gap.value for gap in gaps]))]  # the first that is nan, if any
+        yield name, _gap(judged, [worst], odds, _gap_name(judged, worst))
+        yield f"{name}_mean", _gap(judged, gaps, odds, f"{len(gaps):,} classes")
+
+
+def _gap(judged: Judged, gaps: Sequence[Gap], odds: bool, of: str) -> Figure:
+    """Return the mean of gaps between rates, each of which depends on the rows of two nuisances."""
+    value = float(np.mean([gap.value for gap in gaps]))
+    if math.isnan(value):
+        return Figure(math.nan, 0, f"{of}: a rate has no rows")
+    nuisance, rows, rights = judged.metadata.nuisance[judged.rows], [], []
+    for gap in gaps:
+        is_class = (judged.true == gap.label) == gap.of_true
+        for end in (gap.high, gap.low):
+            rows.append(np.flatnonzero(is_class & (nuisance == end)))
+            rights.append(judged.predicted[rows[-1]] == gap.label)
+    ends, row = np.repeat(np.arange(len(rows)), list(map(len, rows))), np.concatenate(rows)
+    groups = group_accuracy(
+        np.ones_like(row), 1 * np.concatenate(rights), ends, n_groups=len(rows),
+        origins=judged.metadata.origin[judged.rows[row]],
+    )  # fmt: skip
+    domains, independent = judged.domains, np.ones(len(judged.metadata.nuisances))
+    present = np.unique(judged.cells.codes[judged.metadata.nuisance_column])
+    independent[present] = domains.effective / np.maximum(domains.n, 1)
+    linear = LinearGap(
+        groups, np.tile([1.0, -1.0], len(gaps)) / len(gaps), rates=judged.rates, independent=independent,
+        odds=odds, of_mean=len(gaps) > 1,
+    )  # fmt: skip
+    return Figure(value, linear.n, of, linear.sem, linear.origins, linear)
+
+
+def _gap_name(judged: Judged, gap: Gap) -> str:
+    high, low = (judged.metadata.nuisances[end] for end in (gap.high, gap.low))
+    rate = "true" if gap.of_true else "false"
+    return f"{judged.metadata.labels[gap.label]}, {rate} positives: {high} less {low}"
 
 
 def _domains(judged: Judged) -> Named:

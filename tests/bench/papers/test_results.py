@@ -15,11 +15,34 @@ from shiftdata.errors import InputError, NotFoundError
 
 def test_every_table_is_there_with_its_numbers():
     counted = {
-        (table.paper, table.table): len(sd.published(table.paper, table.table))
+        (table.paper, table.table): sum(
+            row["value"] is not None for row in sd.published(table.paper, table.table)
+        )
         for table in published_tables()
     }
     assert counted == {(table.paper, table.table): table.numbers for table in published_tables()}
-    assert sum(counted.values()) == len(sd.published())
+    words = sd.published(unit="text")
+    assert sum(counted.values()) + len(words) == len(sd.published())
+    assert {row["spread"] for row in words} == {row["value"] for row in words} == {None}
+
+
+def test_words_are_cells_that_are_shown_and_neither_ranked_nor_drawn():
+    models = sd.published("cns-bench", 1)
+    assert "ViT-(S,M,B,L,H)/16" in str(models)
+    assert "Class_Num" in sd.published("nico++", 12).to_markdown()
+    (block,) = models.tables()[0].drawn
+    assert block.columns == ("models, counted",)
+    with pytest.raises(InputError, match="architecture has words"):
+        ranking(models.where(metric="architecture"))
+
+
+def test_settings_are_those_of_the_paper():
+    settings = sd.published("rlsbench", 6, row="Camelyon")
+    cells = {(row["part"], row["column"]): row["value"] for row in settings}
+    assert [cells["chosen", name] for name in ("Epoch", "Batch size", "Learning rate")] == [10, 96, 0.03]
+    assert [cells["searched", f"Learning rate {number}"] for number in (1, 2, 3, 4)] == [
+        0.003, 0.3, 0.0003, 0.03,
+    ]  # fmt: skip
 
 
 def test_numbers_are_those_of_the_papers():
