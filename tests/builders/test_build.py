@@ -257,8 +257,8 @@ def test_an_empty_group_is_never_accepted(own, tmp_path):
 
 
 def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):
-    with pytest.raises(NotFoundError, match="unknown recipe 'sma_emojy'; did you mean 'sma_emoji'"):
-        build("sma_emojy", tmp_path)
+    with pytest.raises(NotFoundError, match="unknown recipe 'sma_glyphz'; did you mean 'sma_glyphs'"):
+        build("sma_glyphz", tmp_path)
     with pytest.raises(NotFoundError, match="unknown base 'maxi'; did you mean 'mini'"):
         build(str(recipe), tmp_path, bases=["maxi"])
     with pytest.raises(NotFoundError, match=r"there is no recipe file \S*photos\.py\."):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builders.albums.emoji import EmojiAlbum
+from builders.albums.glyphs import GlyphAlbum
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide, strength_at, style_codes
@@ -18,8 +18,8 @@ KEY = (0, "test", "k")
 
 @pytest.fixture(scope="module")
 def subjects() -> list[Subject]:
-    album, ground = EmojiAlbum(size=64), OnGround(size=64)
-    items = album.items()[50::500]
+    album, ground = GlyphAlbum(), OnGround(size=64)
+    items = album.items()[50::3000]
     return [Subject.of(ground.compose(album.load(item))) for item in items]
 
 
