@@ -79,8 +79,8 @@ def adaptation(pairs: Sequence[tuple[str, str]]) -> tuple[Protocol, ...]:
 def label_shifts(source: str, target: Sequence[str]) -> tuple[Protocol, ...]:
     """The target as it is, and with its labels shifted in four strengths of two draws each.
 
-    By the released code's law: the paper's, at alpha 1 and below, leaves a few labels. For tables of some hundred
-    rows: all other domains are one target, of which half is tested, so that every draw leaves a hundred rows.
+    For tables of some hundred rows. All other domains are one target and half of it is tested, so that each
+    draw leaves a hundred rows. Draws follow the released code's law: the paper's leaves few labels at alpha 1.
     """
     cut = partial(LabelShift, source=source, target=tuple(target), test=0.5)
     drawn = (cut(variant="code", alpha=alpha, seed=seed) for alpha, seed in product((10, 3, 1, 0.5), (0, 1)))

@@ -20,8 +20,8 @@ from shiftdata.evaluation.tasks.sets import NewSet
 from shiftdata.stable import rng
 
 ROLES: tuple[Role, ...] = ("fit", "select", "unlabelled", "test")
-#: Where the sets of the source and of the target begin and end, in folds: of two domains that share no origin, of
-#: two that share them, and of one domain that is both.
+#: Where sets of the source, and of the target, begin and end, in folds: of two domains that share no origin,
+#: of two that share them, of one domain that is both.
 APART, SHARED, SAME = ((0, 80, 100), (0, 100)), ((0, 40, 50), (50, 100)), ((0, 64, 80), (80, 100))
 #: The law of the draw, as reports print it.
 LAWS: Mapping[str, str] = {
@@ -37,9 +37,9 @@ class LabelShift(Protocol):
     """One drawn label marginal for the target's training and test rows; the source stays as it is.
 
     With `source` and `target` (domains; the same one for pure label shift) the task is cut into source_train
-    (fit), source_test (select), target_train (unlabelled), target_test (test), 80/20 each; of a small dataset
-    target_test may take more, the share `test` of the target. Without them the unlabelled sets and the test of a
-    task are shifted alike. `alpha=None` does not shift.
+    (fit), source_test (select), target_train (unlabelled), target_test (test), 80/20 each; of a small target
+    the share `test` is tested. Without them the unlabelled sets and the test of a task are shifted alike.
+    `alpha=None` does not shift.
 
     `rlsbench` names one of that benchmark's 14 datasets: source and halves are its own (`halves.RLSBENCH`).
 
