@@ -80,7 +80,7 @@ def label_shifts(source: str, target: Sequence[str]) -> tuple[Protocol, ...]:
     """The target as it is, and with its labels shifted in four strengths of two draws each.
 
     For tables of some hundred rows. All other domains are one target and half of it is tested, so that each
-    draw leaves a hundred rows. Draws follow the released code's law: the paper's leaves few labels at alpha 1.
+    draw leaves a hundred rows. The law is the released code's: the paper's leaves few labels at alpha 1.
     """
     cut = partial(LabelShift, source=source, target=tuple(target), test=0.5)
     drawn = (cut(variant="code", alpha=alpha, seed=seed) for alpha, seed in product((10, 3, 1, 0.5), (0, 1)))
