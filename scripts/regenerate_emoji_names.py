@@ -3,7 +3,7 @@
     python scripts/regenerate_emoji_names.py [--packages DIR] [--check]
 
 A text is the name of an emoji in a language, and its keywords, both from Unicode's CLDR. Which emoji, and
-under which label and origin, says the emoji album's `concepts.tsv`. DIR has the tarball as `npm pack` names
+under which label and origin, says `concepts.tsv` next to it. DIR has the tarball as `npm pack` names
 it; without it, it is fetched. It must have the pinned sha512, and is read in memory. `--check` writes nothing
 and fails where the shipped file differs.
 """
@@ -19,12 +19,11 @@ from pathlib import Path
 
 from npm_packages import member, opened
 
-from builders.albums.emoji import ASSETS
-
 PACKAGE, VERSION = "emojibase-data", "17.0.0"
 INTEGRITY = "sha512-Yvgb5AWoHViHV/gq1qr5ZAarcBip+B27/ZLRsUJkbgAEaLlZ/fof9g882LTpmEpyhBNEC0m2SEmItljHsTygjA=="
 LANGUAGES = ("de", "en", "es", "fr", "hi", "ja", "ru", "zh")
-NAMES = ASSETS.parent / "emoji_names/names.tsv"
+ASSETS = Path(__file__).parents[1] / "builders/albums/assets/emoji_names"
+NAMES = ASSETS / "names.tsv"
 
 
 def table(tar: tarfile.TarFile) -> str:

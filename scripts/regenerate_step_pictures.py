@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from builders.albums.emoji import EmojiAlbum
+from builders.albums.glyphs import FONT_CLASSES, GlyphAlbum
 from builders.sample import Item, Sample, Step
 from builders.shifts.contexts.domains import DOMAINS
 from builders.shifts.contexts.scene import Stage, in_context
@@ -27,7 +27,7 @@ from shiftdata.stable import rng
 FOLDER = Path(__file__).parent.parent / "docs" / "steps"
 SIDE = 128  # of what the steps make
 LINE = 16  # of text
-DOG, HIGH = "mammal_dog-fluent-3d", "household_candle-fluent-3d"
+LETTER, HIGH = "r_abril-fatface-400", "i_abril-fatface-400"
 
 
 def main() -> None:
@@ -41,28 +41,28 @@ def main() -> None:
 
 def drawn() -> Iterator[tuple[str, Image.Image]]:
     """Every picture of the page, by name."""
-    album = EmojiAlbum(size=SIDE)
+    album = GlyphAlbum(size=SIDE, ink="drawn")
     items = {item.key: item for item in album.items()}
-    dog, cutout = items[DOG], album.load(items[DOG])
+    letter, cutout = items[LETTER], album.load(items[LETTER])
     plain = OnGround(size=SIDE, margin=0.08).compose(cutout)
     high = album.load(items[HIGH])
     wide = _scene(cutout, 2 * SIDE).crop((0, 70, 2 * SIDE, 220))
     yield "framing", _framing(wide, high.crop(high.getbbox()))
-    yield "domains", _tiles(_vendors(album, items), 4)
-    styles = {"untouched": plain} | _by_nuisance(Stylize(seed=0, dataset="steps"), dog, plain)
+    yield "domains", _tiles(_by_font(), len(FONT_CLASSES))
+    styles = {"untouched": plain} | _by_nuisance(Stylize(seed=0, dataset="steps"), letter, plain)
     yield "stylize", _tiles(styles, 7)
     one = next(iter(Stylize(seed=0, dataset="steps").nuisances))
     strengths = {
         f"{strength:g}": _by_nuisance(
-            Stylize(seed=0, dataset="steps", styles=(one,), strength=strength), dog, plain
+            Stylize(seed=0, dataset="steps", styles=(one,), strength=strength), letter, plain
         )[one]
         for strength in (0, 0.25, 0.5, 0.75, 1)
     }
     yield "strength", _tiles(strengths, 5)
-    yield "contexts", _tiles(_by_nuisance(Contexts(seed=0, dataset="steps"), dog, cutout), 7)
+    yield "contexts", _tiles(_by_nuisance(Contexts(seed=0, dataset="steps"), letter, cutout), 7)
     scene = _scene(cutout, SIDE)
-    yield "corrupt", _grid(Corrupt(seed=0, dataset="steps"), dog, scene)
-    yield "continuous", _grid(Continuous(dataset="steps", seeds=(0,)), dog, scene)
+    yield "corrupt", _grid(Corrupt(seed=0, dataset="steps"), letter, scene)
+    yield "continuous", _grid(Continuous(dataset="steps", seeds=(0,)), letter, scene)
 
 
 def _scene(cutout: Image.Image, size: int) -> Image.Image:
@@ -92,11 +92,11 @@ def _checked(cutout: Image.Image) -> Image.Image:
     return pixels
 
 
-def _vendors(album: EmojiAlbum, items: Mapping[str, Item]) -> dict[str, Image.Image]:
-    """One concept by each vendor."""
-    ground, concept = OnGround(size=SIDE, margin=0.08), DOG.removesuffix("fluent-3d")
-    same = {key.removeprefix(concept): item for key, item in items.items() if key.startswith(concept)}
-    return {vendor: ground.compose(album.load(item)) for vendor, item in same.items()}
+def _by_font() -> dict[str, Image.Image]:
+    """One letter in the first face of each class of fonts."""
+    album, ground = GlyphAlbum(size=SIDE, domains=True), OnGround(size=SIDE, margin=0.08)
+    first = {item.nuisance or "": item for item in reversed(album.items()) if item.label == "R"}
+    return {name: ground.compose(album.load(first[name])) for name in FONT_CLASSES}
 
 
 def _made(step: Step, item: Item, picture: Image.Image) -> list[Sample]:

@@ -16,9 +16,7 @@ from pathlib import Path
 
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from builders.albums.emoji import ASSETS
-
-TABLES = ASSETS.parent / "tables"
+TABLES = Path(__file__).parents[1] / "builders/albums/assets/tables"
 
 
 def breast_cancer() -> str:

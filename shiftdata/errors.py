@@ -65,8 +65,8 @@ class LockedError(StorageError):
 def not_found(kind: str, name: str, known: Iterable[str], hint: str = "") -> NotFoundError:
     """Build the error for an unknown name: what was given, the nearest names, all names or how many.
 
-    >>> print(not_found("recipe", "sma_emojy", ["sma_emoji", "cns_glyphs"]))
-    unknown recipe 'sma_emojy'; did you mean 'sma_emoji'? Known: cns_glyphs, sma_emoji.
+    >>> print(not_found("recipe", "sma_glyphz", ["sma_glyphs", "cns_glyphs"]))
+    unknown recipe 'sma_glyphz'; did you mean 'sma_glyphs'? Known: cns_glyphs, sma_glyphs.
     """
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""Photographs and emoji to shift, and how far apart two pictures are."""
+"""Photographs and letters to shift, and how far apart two pictures are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PIL import Image
 from scipy.ndimage import uniform_filter
 from sklearn.datasets import load_sample_image
 
-from builders.albums.emoji import EmojiAlbum
+from builders.albums.glyphs import GlyphAlbum
 from builders.shifts.steps import OnGround
 
 
@@ -23,11 +23,11 @@ def photographs(side: int) -> tuple[Image.Image, ...]:
 
 
 @cache
-def emoji(side: int) -> tuple[Image.Image, ...]:
-    """12 of all vendors and of several classes, on plain ground."""
-    album, ground = EmojiAlbum(size=128), OnGround(size=128)
-    made = [ground.compose(album.load(item)) for item in album.items()[50::200]]
-    return tuple(one.resize((side, side), Image.Resampling.LANCZOS) for one in made)
+def letters(side: int) -> tuple[Image.Image, ...]:
+    """12 of several families of fonts, each in its own ink, on plain ground."""
+    album, ground = GlyphAlbum(size=128, ink="drawn"), OnGround(size=128)
+    made = [ground.compose(album.load(item)) for item in album.items()[50::1200]]
+    return tuple(picture.resize((side, side), Image.Resampling.LANCZOS) for picture in made)
 
 
 def floats(picture: Image.Image) -> np.ndarray:

@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 @pytest.mark.slow
 def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first, second = sd.info(tiny).nuisances[:2]
-    words = {"sma_emoji": "tiny", "amber": first, "embers": second, "k=4": "k=2"}
+    words = {"sma_glyphs": "tiny", "amber": first, "embers": second, "k=4": "k=2"}
     pages = [
         (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("mirror", "fetching", "exporting")
     ]

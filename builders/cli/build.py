@@ -27,13 +27,13 @@ MOST_NAMES = 10  # of groups without rows
 @verb(
     """
     examples:
-      shiftdata build sma_emoji                       every base, into build/shift/sma_emoji
-      shiftdata build sma_emoji --bases content,mini  only these
-      shiftdata build sma_emoji --ray                 on every node of a running Ray cluster
-      shiftdata build my_recipe.py --out /data        your own recipe: a file that assigns RECIPE
-      shiftdata build pacs --raw /data/PACS           from the authors' files, a folder or an archive
-      shiftdata build sma_emoji --rank 3 --world 8    one of 8 processes that share the work
-      shiftdata build sma_emoji --slurm               the same, in a Slurm array or by srun
+      shiftdata build sma_glyphs                       every base, into build/shift/sma_glyphs
+      shiftdata build sma_glyphs --bases content,mini  only these
+      shiftdata build sma_glyphs --ray                 on every node of a running Ray cluster
+      shiftdata build my_recipe.py --out /data         your own recipe: a file that assigns RECIPE
+      shiftdata build pacs --raw /data/PACS            from the authors' files, a folder or an archive
+      shiftdata build sma_glyphs --rank 3 --world 8    one of 8 processes that share the work
+      shiftdata build sma_glyphs --slurm               the same, in a Slurm array or by srun
     """,
     interrupted=GOES_ON,
 )

@@ -24,7 +24,7 @@ def command(recipe: str | None) -> None:
         print(card_of_recipe(load_recipe(recipe)), end="")
         return
     if not CARDS.is_dir():
-        raise InputError("only a checkout has cards/: name a recipe, as in `shiftdata card sma_emoji`")
+        raise InputError("only a checkout has cards/: name a recipe, as in `shiftdata card sma_glyphs`")
     for name in embedded_recipes():
         write_text(CARDS / f"{name}.md", card_of_recipe(load_recipe(name)))
         print(f"cards/{name}.md")

@@ -26,7 +26,7 @@ recipe_option = click.option("--recipe", metavar="FILE", help="Its .py file, if 
 
 @verb("""
     examples:
-      shiftdata check sma_emoji
+      shiftdata check sma_glyphs
       shiftdata check build/shift/my_birds --recipe my_birds.py
       shiftdata check my_birds --venue                            before a submission to NeurIPS
       shiftdata check my_birds --venue --at https://huggingface.co/datasets/lab/my_birds/resolve/main

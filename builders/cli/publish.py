@@ -19,11 +19,11 @@ from shiftdata.data.places.signatures import SecretKey
 @verb(
     f"""
     examples, one a place:
-      shiftdata publish sma_emoji --to /srv/shift --dry-run      a folder: /srv/shift/sma_emoji
-      shiftdata publish sma_emoji --to s3://lab-data/shift       any URL that fsspec writes
-      shiftdata publish sma_emoji --to hf:// --private           the Hub, as shift/sma_emoji
+      shiftdata publish sma_glyphs --to /srv/shift --dry-run       a folder: /srv/shift/sma_glyphs
+      shiftdata publish sma_glyphs --to s3://lab-data/shift        any URL that fsspec writes
+      shiftdata publish sma_glyphs --to hf:// --private            the Hub, as shift/sma_glyphs
       shiftdata publish build/shift/mine --recipe mine.py --to hf://datasets/me/mine --gated manual
-      shiftdata publish sma_emoji --to hf+https://hub.lab/datasets/me/emoji   another Hub
+      shiftdata publish sma_glyphs --to hf+https://hub.lab/datasets/me/glyphs   another Hub
 
     A passed check is remembered in {WORK} until a file, the recipe or the card's template changes.
     The Hub gets HF_TOKEN or the login of `hf auth login`, object storage what its tool has configured.

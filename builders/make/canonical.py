@@ -34,7 +34,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import Protocol
 from shiftdata.evaluation.protocols.base import Stage
 from shiftdata.evaluation.protocols.canonical import canonical_split
-from shiftdata.evaluation.tasks import Task, TaskWarning
+from shiftdata.evaluation.tasks import MuWarning, Task, TaskWarning
 from shiftdata.evaluation.tasks.task import canonical_task
 from shiftdata.untrusted.parquet import read_parquet
 
@@ -45,7 +45,8 @@ MOST_FILES = 64  # into which sets may cut the base: each is a request of its ow
 def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> None:
     """Refuse, before anything is rendered, protocols that cannot be kept or that a card has no room for.
 
-    A recipe of a raw dataset, which may lack some files, does without those that cannot be kept, and says so.
+    Splits whose groups have too few rows for their mu are left out, and of a raw dataset, which may lack some
+    files, all that cannot be kept; both are named.
     """
     if recipe.base(recipe.default_base).layer == "shift" and recipe.protocols:
         check_planned(recipe, planned(recipe, items, fold_of))
@@ -61,7 +62,7 @@ def check_planned(recipe: Recipe, rows: Metadata) -> None:
         named = ", ".join(lacking[:MOST_NAMES]) + (" ..." if len(lacking) > MOST_NAMES else "")
         print(
             f"left out: {len(lacking)} of {len(recipe.protocols)} canonical splits, for which the data lacks "
-            f"classes, {recipe.nuisance}s or lists: {named}",
+            f"classes, {recipe.nuisance}s, lists, or rows for the mu of their names: {named}",
             file=sys.stderr,
         )
 
@@ -215,12 +216,15 @@ def _canonical_splits(
 
 
 def _task_of(recipe: Recipe, protocol: Protocol, canonical: Task) -> Task | None:
-    """Make a task; None if a raw dataset, which may lack some files, cannot give it."""
+    """Make a task; None if few rows cannot keep its mu, or a raw dataset, which may lack files, its sets."""
     try:
         with warnings.catch_warnings(action="ignore", category=TaskWarning):  # whoever loads it is warned
+            warnings.simplefilter("error", MuWarning)  # its name would promise another mu
             task = protocol(canonical, on_empty=recipe.on_empty)
         if empty := [name for name, rows in task.sets.items() if not len(rows)]:
             raise InputError(f"{protocol.words()} leaves {empty[0]} of {task.metadata.name} without a row")
+    except MuWarning:
+        return None
     except InputError:
         if not isinstance(recipe.album, Raw):
             raise

@@ -1,6 +1,6 @@
 r"""Plant transformed copies of pictures as new origins in another split, and count what is found.
 
-    python scripts/bench/planted_duplicates.py glyphs=build/shift/sma_glyphs_k8 emoji=build/shift/sma_emoji \
+    python scripts/bench/planted_duplicates.py glyphs=build/shift/sma_glyphs_k8 \
         fashion=/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz tiles=FOLDER
 
 A set is a built dataset, a file of IDX pictures, or a folder of photographs, which are cut into tiles.

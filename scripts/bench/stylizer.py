@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 from types import ModuleType
@@ -30,17 +31,20 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from PIL import Image
 
+from builders.albums.glyphs import GlyphAlbum
 from builders.make import render
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
 from builders.sample import Item
+from builders.shifts.steps import OnGround
 from builders.shifts.styles.bank import StyleBank
 from builders.spool import Spool
 from shiftdata.data.executors import Pool
 from shiftdata.threads import available_cores
 
 ROOT = Path(__file__).resolve().parents[2]
-RECIPE = "sma_emoji"
+RECIPE = "sma_glyphs"
+SIDE = 128  # of a picture: twice that of the recipe
 QUALITY = 92
 
 
@@ -108,8 +112,10 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=160, help="content pictures (default: 160)")
     parser.add_argument("--repeats", type=int, default=3, help="turns (default: 3)")
     options = parser.parse_args()
-    recipe, cores = load_recipe(RECIPE), available_cores()
-    every = recipe.album.items()
+    ground = OnGround(size=SIDE)
+    album = GlyphAlbum(size=ground.inner)
+    recipe, cores = replace(load_recipe(RECIPE), album=album, prepare=(ground,)), available_cores()
+    every = album.items()
     items = list(islice(every, 0, None, len(every) // options.pictures))[: options.pictures]
     images = len(items) * len(recipe.shift.nuisances)
     with tempfile.TemporaryDirectory() as scratch:

@@ -49,13 +49,13 @@ APP = Verbs(
     help="Distribution-shift datasets: find and read them, train and evaluate, make and publish them.",
     epilog="""
     examples:
-      shiftdata info sma_emoji
-      shiftdata fetch sma_emoji --select style=amber,embers
-      shiftdata task sma_emoji group-fairness k=8 mu=0.1 --freeze mine.parquet
+      shiftdata info sma_glyphs
+      shiftdata fetch sma_glyphs --select style=amber,embers
+      shiftdata task sma_glyphs group-fairness k=8 mu=0.1 --freeze mine.parquet
       shiftdata evaluate mine.parquet predictions.csv
-      shiftdata train sma_emoji group-fairness k=8 mu=0.1 --method rwg
-      shiftdata build sma_emoji
-      shiftdata export sma_emoji --help       explains a verb, with examples
+      shiftdata train sma_glyphs group-fairness k=8 mu=0.1 --method rwg
+      shiftdata build sma_glyphs
+      shiftdata export sma_glyphs --help      explains a verb, with examples
 
     A dataset is looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then in the catalogs of
     $SHIFTDATA_CATALOG (files or URLs, with commas between them), then on the Hub.

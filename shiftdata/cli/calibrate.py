@@ -17,8 +17,8 @@ from shiftdata.extras import require
 @verb(
     """
     examples:
-      shiftdata calibrate sma_emoji
-      shiftdata calibrate sma_emoji --only scratch --steps 400
+      shiftdata calibrate sma_glyphs
+      shiftdata calibrate sma_glyphs --only scratch --steps 400
       shiftdata calibrate my_birds --recipe my_birds.py
 
     The record is JSON. Next to a recipe, `shiftdata build` copies it into manifest and card: training is not

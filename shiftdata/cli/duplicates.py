@@ -36,8 +36,8 @@ PRINTED = 12
 @verb(
     """
     examples:
-      shiftdata duplicates sma_emoji                          what lies on both sides of a split?
-      shiftdata duplicates sma_emoji --out build/gallery      pages: the pictures side by side
+      shiftdata duplicates sma_glyphs                         what lies on both sides of a split?
+      shiftdata duplicates sma_glyphs --out build/gallery     pages: the pictures side by side
       shiftdata duplicates pacs --fail-on-leak                for a script: status 1 if splits share pictures
       shiftdata duplicates pacs --model none                  by pixels and bytes alone, without torch
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @verb("""
     examples:
       shiftdata evaluate mine.parquet predictions.csv              a file of `shiftdata task ... --freeze`
-      shiftdata evaluate sma_emoji group-fairness k=8 mu=0.1 predictions.csv
+      shiftdata evaluate sma_glyphs group-fairness k=8 mu=0.1 predictions.csv
       shiftdata evaluate dom_glyphs leave-one-domain-out test=script predictions.npy --by domain
       shiftdata evaluate mine.parquet predictions.csv --set validation --by label,style --format markdown
       shiftdata evaluate mine.parquet predictions.csv --format json > result.json

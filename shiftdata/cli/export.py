@@ -33,12 +33,12 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 {LISTED}
 
     examples:
-      shiftdata export sma_emoji --to webdataset
-      shiftdata export sma_emoji --to webdataset --config gf_k8_mu10 --config extended
-      shiftdata export sma_emoji --to imagefolder --out folders/sma_emoji
-      shiftdata export sma_emoji gf_k8_mu10 --to wilds --out folders/wilds
+      shiftdata export sma_glyphs --to webdataset
+      shiftdata export sma_glyphs --to webdataset --config gf_k8_mu10 --config extended
+      shiftdata export sma_glyphs --to imagefolder --out folders/sma_glyphs
+      shiftdata export sma_glyphs gf_k8_mu10 --to wilds --out folders/wilds
       shiftdata export dom_glyphs --to domainbed --out folders/domainbed/dom_glyphs
-      shiftdata export https://mirror.example.org/shift/sma_emoji mine.parquet --to lists --out folders/mine
+      shiftdata export https://mirror.example.org/shift/sma_glyphs mine.parquet --to lists --out folders/mine
 
     Without PROTOCOL, the sets are the canonical train, validation and test; without --config and --base too,
     tars have all bases.

@@ -19,11 +19,11 @@ MOST_PROBLEMS = 5
 @verb(
     """
     examples:
-      shiftdata fetch sma_emoji                                  the whole dataset, into shift/sma_emoji
-      shiftdata fetch sma_emoji --config gf_k8_mu10              the rows of one canonical split
-      shiftdata fetch sma_emoji --select style=amber,embers       two styles, by their byte ranges
+      shiftdata fetch sma_glyphs                                 the whole dataset, into shift/sma_glyphs
+      shiftdata fetch sma_glyphs --config gf_k8_mu10             the rows of one canonical split
+      shiftdata fetch sma_glyphs --select style=amber,embers      two styles, by their byte ranges
       shiftdata fetch cns_glyphs --select 'severity<=1.5' --split test
-      shiftdata fetch sma_emoji --from /mnt/usb/sma_emoji        a folder first, then the known places
+      shiftdata fetch sma_glyphs --from /mnt/usb/sma_glyphs      a folder first, then the known places
 
     A name is looked up in the catalogs of $SHIFTDATA_CATALOG (files or URLs, with commas between them) and
     ~/.config/shiftdata/catalog.json; without an entry, it is shift/<name> on the Hub.

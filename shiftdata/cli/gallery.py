@@ -15,8 +15,8 @@ from shiftdata.errors import InputError
     """
     examples:
       shiftdata gallery                                    every dataset on this machine, into build/gallery
-      shiftdata gallery sma_emoji cns_glyphs --out site     two of them
-      shiftdata gallery sma_emoji --each 16                16 examples of each group
+      shiftdata gallery sma_glyphs cns_glyphs --out site   two of them
+      shiftdata gallery sma_glyphs --each 16               16 examples of each group
 
     Open index.html, or put the folder on any web server, Pages or Spaces: there is nothing to install. The
     same pages of `shiftdata serve` show all examples of a group, and the sets of any protocol.

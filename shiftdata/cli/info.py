@@ -17,9 +17,9 @@ from shiftdata.tables import aligned
 
 @verb("""
     examples:
-      shiftdata info sma_emoji
-      shiftdata info sma_emoji --licences       which styles may be used commercially?
-      shiftdata info https://mirror.example.org/shift/sma_emoji
+      shiftdata info sma_glyphs
+      shiftdata info sma_glyphs --licences      which styles may be used commercially?
+      shiftdata info https://mirror.example.org/shift/sma_glyphs
 """)
 @dataset_argument
 @click.option("--licences", is_flag=True, help="Say what the licence of each nuisance allows.")

@@ -15,8 +15,8 @@ from shiftdata.data.loading.plain_datasets import load_dataset
 
 @verb("""
     examples:
-      shiftdata load sma_emoji
-      shiftdata load sma_emoji gf_k8_mu10 --split test --rows 5
+      shiftdata load sma_glyphs
+      shiftdata load sma_glyphs gf_k8_mu10 --split test --rows 5
 """)
 @dataset_argument
 @click.argument("config", required=False, help="One that `shiftdata info` lists. [default: the default base]")

@@ -39,7 +39,7 @@ NO_DATASET = f"  no dataset yet: one is DIR/<name> or DIR/<owner>/<name> with {F
 
     on other machines, without shiftdata:
       export HF_ENDPOINT=http://<host>:8000
-      python -c 'from datasets import load_dataset; print(load_dataset("shift/sma_emoji"))'
+      python -c 'from datasets import load_dataset; print(load_dataset("shift/sma_glyphs"))'
 
     A folder with a manifest.json or a README.md is a dataset, served where it lies: DIR/<name> as
     shift/<name>, DIR/<owner>/<name> as <owner>/<name>, and DIR itself if it is one. The server answers to

@@ -26,7 +26,7 @@ def task_options(function: Function) -> Function:
 
 def task_arguments(required: bool, none: str = "") -> Callable[[Function], Function]:
     """Add the arguments DATASET and PROTOCOL..., --base and --on-empty; `none` is said of no dataset."""
-    about = "A name such as sma_emoji, owner/name, a folder, or a URL (https://, s3://, hf://)" + none
+    about = "A name such as sma_glyphs, owner/name, a folder, or a URL (https://, s3://, hf://)" + none
     dataset = click.argument("dataset", required=required, help=f"{about}.")
     protocol = click.argument("protocol", nargs=-1, metavar="[PROTOCOL [KEY=VALUE]...]...", help=PROTOCOL)
     return lambda function: dataset(protocol(task_options(function)))
@@ -41,13 +41,13 @@ def task_of(dataset: str, protocol: Sequence[str], options: dict[str, Any]) -> T
 @verb("""
     examples:
       shiftdata task                                               every protocol and its parameters
-      shiftdata task sma_emoji                                     the canonical train, validation, test
-      shiftdata task sma_emoji group-fairness k=8 mu=0.1
-      shiftdata task sma_emoji group-fairness k=8 mu=0.1 --set test           keys of the test rows
+      shiftdata task sma_glyphs                                    the canonical train, validation, test
+      shiftdata task sma_glyphs group-fairness k=8 mu=0.1
+      shiftdata task sma_glyphs group-fairness k=8 mu=0.1 --set test          keys of the test rows
       shiftdata task dom_glyphs leave-one-domain-out test=script --picture groups.png
       shiftdata task cns_glyphs 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
       shiftdata task cns_glyphs mine.parquet
-      shiftdata task sma_emoji gf_k8_mu10                          a canonical split, as `info` lists them
+      shiftdata task sma_glyphs gf_k8_mu10                         a canonical split, as `info` lists them
 
     Protocols may follow each other in any order: sets are cut first, then rows are chosen, then drawn. A
     condition keeps rows by label, nuisance, severity, quantile or fold: 'severity<=1.5', style==amber,embers,

@@ -203,7 +203,7 @@ def verb(examples: str, interrupted: str = STARTS_OVER) -> Callable[[Callable[..
 
 
 dataset_argument = click.argument(
-    "dataset", help="A name such as sma_emoji, owner/name, a folder, or a URL (https://, s3://, hf://)."
+    "dataset", help="A name such as sma_glyphs, owner/name, a folder, or a URL (https://, s3://, hf://)."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
 device_option = click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")

@@ -12,9 +12,9 @@ from shiftdata.evaluation.verify import verify
 
 @verb("""
     examples:
-      shiftdata verify sma_emoji
-      shiftdata verify s3://lab-data/shift/sma_emoji --files-only
-      shiftdata verify sma_emoji --key lab.pub              the manifest must be signed by this key
+      shiftdata verify sma_glyphs
+      shiftdata verify s3://lab-data/shift/sma_glyphs --files-only
+      shiftdata verify sma_glyphs --key lab.pub             the manifest must be signed by this key
 """)
 @dataset_argument
 @click.option("--files-only", is_flag=True, help="Compare the hashes of files, and read no rows or images.")

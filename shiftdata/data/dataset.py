@@ -126,7 +126,7 @@ class OpenDataset:
         )
 
 
-#: An opened dataset, a name (`sma_emoji`), a repo id, a folder, or a URL.
+#: An opened dataset, a name (`sma_glyphs`), a repo id, a folder, or a URL.
 DatasetName: TypeAlias = str | Path | OpenDataset
 
 

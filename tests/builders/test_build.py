@@ -256,9 +256,20 @@ def test_an_empty_group_is_never_accepted(own, tmp_path):
     assert "groups without a row in test: 2" in split.notes
 
 
+def test_a_split_whose_rows_cannot_keep_its_mu_is_left_out_by_name(own, tmp_path, capsys):
+    """Ten rows a group keep at least a tenth of them."""
+    text = edited(
+        own, "GroupFairness(k=2, mu=0.1)", "GroupFairness(k=2, mu=0.1), GroupFairness(k=2, mu=0.05)"
+    )
+    splits = Manifest.read(build(text, tmp_path / "out", workers=1, quiet=True)).canonical_splits
+    assert [split.name for split in splits] == ["gf_k2_mu10", "gf_k4_mu20_s1"]
+    assert "left out: 1 of 3 canonical splits" in (said := capsys.readouterr().err)
+    assert "rows for the mu of their names: gf_k2_mu5" in said
+
+
 def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):
-    with pytest.raises(NotFoundError, match="unknown recipe 'sma_emojy'; did you mean 'sma_emoji'"):
-        build("sma_emojy", tmp_path)
+    with pytest.raises(NotFoundError, match="unknown recipe 'sma_glyphz'; did you mean 'sma_glyphs'"):
+        build("sma_glyphz", tmp_path)
     with pytest.raises(NotFoundError, match="unknown base 'maxi'; did you mean 'mini'"):
         build(str(recipe), tmp_path, bases=["maxi"])
     with pytest.raises(NotFoundError, match=r"there is no recipe file \S*photos\.py\."):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builders.albums.emoji import EmojiAlbum
+from builders.albums.glyphs import LETTERS, GlyphAlbum
 from builders.sample import Sample
 from builders.shifts.contexts import scene as compose
 from builders.shifts.contexts.domains import COMMON, DOMAINS, KINDS, UNIQUE, unique_of
@@ -18,7 +18,7 @@ from builders.shifts.steps import Contexts
 from shiftdata.stable import rng
 from tests.thirds import a_third
 
-ALBUM = EmojiAlbum(vendors=("noto", "twemoji"), size=64)
+ALBUM = GlyphAlbum(ink="drawn")
 ITEMS = ALBUM.items()
 SCENES = {f"{domain}/{make.__name__}": make for domain, makes in DOMAINS.items() for make in makes}
 
@@ -90,7 +90,7 @@ def test_without_strength_every_domain_is_the_same_plain_picture():
 
 
 def test_the_table_gives_each_class_ten_unique_domains_two_of_each_kind():
-    of = {label: unique_of(label) for label in EmojiAlbum().labels}
+    of = {label: unique_of(label) for label in LETTERS}
     assert all(len(set(names)) == 10 for names in of.values())
     assert len(set(of.values())) == 20
     kind_of = {make.__name__: kind for kind, makes in KINDS.items() for make in makes}
@@ -110,10 +110,10 @@ def test_tiles_of_a_material_differ_and_repeat_without_a_seam():
 
 
 def test_the_step_gives_each_content_the_domains_of_its_class():
-    item = next(item for item in ITEMS if item.label == "bird")
+    item = next(item for item in ITEMS if item.label == "B")
     step = Contexts(seed=0, dataset="d", size=64, strength=0.5)
     made = list(step(iter([Sample(item=item, key=item.key, example=ALBUM.load(item))])))
-    assert [sample.nuisance for sample in made] == [*COMMON, *unique_of("bird")]
+    assert [sample.nuisance for sample in made] == [*COMMON, *unique_of("B")]
     assert {sample.severity for sample in made} == set(step.severities) == {0.5}
     assert len({sample.key for sample in made}) == 20
     assert {sample.params["scene"] for sample in made[:10]} <= {name.split("/")[1] for name in SCENES}

@@ -10,7 +10,7 @@ from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import Corrupt
 from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError
-from tests.pictures import apart, emoji, photographs, unlike
+from tests.pictures import apart, letters, photographs, unlike
 from tests.properties import share
 from tests.thirds import a_third
 
@@ -21,7 +21,7 @@ ALIKE_FOR_MANY_KEYS = {
 KEY = (0, "test", "picture")
 
 
-@pytest.mark.parametrize("pictures", [photographs, emoji])
+@pytest.mark.parametrize("pictures", [photographs, letters])
 @pytest.mark.parametrize("name", a_third(CORRUPTIONS))
 def test_each_severity_is_farther_from_the_picture(name, pictures):
     """In pixels and in shape: by 4% in the mean, and for nearly every picture."""

@@ -14,7 +14,6 @@ import pytest
 from PIL import Image
 
 from builders.albums import Album
-from builders.albums.emoji import EmojiAlbum
 from builders.albums.folder import FolderAlbum, slug
 from builders.albums.glyphs import GlyphAlbum
 from builders.albums.rows import Columns, RowsAlbum
@@ -82,10 +81,9 @@ def author_of(item: Item) -> str:
         (rows, author_of),
         (folder, author_of),
         (raw, author_of),
-        (lambda _: EmojiAlbum(domains=True), lambda item: item.source["concept"]),
         (lambda _: GlyphAlbum(domains=True), lambda item: str(item.source["face"]).rpartition("-")[0]),
     ],
-    ids=["rows", "folder", "raw", "emoji", "glyphs"],
+    ids=["rows", "folder", "raw", "glyphs"],
 )
 def test_an_origin_is_one_in_all_labels_and_domains(
     tmp_path, album: Callable[[Path], Album], unit: Callable[[Item], str]

@@ -22,7 +22,7 @@ from tests.builders.replicas.drawing import put
 from tests.paths import ROOT
 
 #: Stylized datasets whose content ships: they are of no table of raw ones.
-MADE = ("sma_emoji", "sma_glyphs", "sma_glyphs_k8")
+MADE = ("sma_glyphs", "sma_glyphs_k8")
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
 

@@ -8,7 +8,7 @@ from PIL import Image
 from scipy.stats import spearmanr
 
 from builders.shifts.weather import MAX_SCALE, WEATHERS, render
-from tests.pictures import emoji, floats, photographs, unlike
+from tests.pictures import floats, letters, photographs, unlike
 from tests.properties import share
 
 KEY = (0, "test", "picture")
@@ -16,7 +16,7 @@ SCALES = np.linspace(0, MAX_SCALE, 6)
 
 
 def pictures(side: int = 64) -> tuple[Image.Image, ...]:
-    return photographs(side) + emoji(side)
+    return photographs(side) + letters(side)
 
 
 @pytest.mark.parametrize("name", WEATHERS)

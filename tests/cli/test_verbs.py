@@ -67,7 +67,7 @@ def test_a_checkout_has_its_verbs_whenever_it_was_installed(monkeypatch):
 
 def test_without_the_extra_a_verb_says_how_to_install_it(monkeypatch, capsys):
     monkeypatch.setattr("shiftdata.cli.verbs.find_spec", lambda module: None if "a" in module else object())
-    assert APP.run(["build", "sma_emoji"]) == 1
+    assert APP.run(["build", "sma_glyphs"]) == 1
     assert capsys.readouterr().err == (
         "error: `shiftdata build` needs mlcroissant, packaging: pip install 'shiftdata[build]'\n"
     )

@@ -69,7 +69,7 @@ def load_dataset(
     """Load a dataset by name, from wherever it is, as `datasets.load_dataset` returns it.
 
     Args:
-        name: `sma_emoji`, `shift/sma_emoji`, the path of a dataset's folder, or its URL.
+        name: `sma_glyphs`, `shift/sma_glyphs`, the path of a dataset's folder, or its URL.
         config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`, also one that is a key file)
             or `metadata`; None is the default: the authors' split where the dataset has one, else a base.
         split: `train`, `validation` or `test`, or a set of the canonical split; "all" is all rows of a base;

@@ -36,7 +36,7 @@ def local_datasets() -> Iterator[Path]:
 
 
 def find(name: str | Path) -> Store:
-    """Find a dataset by path, name (`sma_emoji`), repo id (`shift/sma_emoji`) or URL.
+    """Find a dataset by path, name (`sma_glyphs`), repo id (`shift/sma_glyphs`) or URL.
 
     A folder wins over the search path, and that over the Hub. Only folder entries are looked at: a URL or
     the Hub is not asked yet.

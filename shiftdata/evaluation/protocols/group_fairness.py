@@ -21,7 +21,7 @@ from shiftdata.evaluation.tasks.making import narrow, noted, restrict, units
 from shiftdata.evaluation.tasks.rows import CAUTION
 from shiftdata.stable import ranks, uniform
 
-#: The ratio of met to asked mu from which the report begins with a caution.
+#: How many times too large or small a met mu may be; further off a task warns, and a build leaves it out.
 TOO_FAR = 1.5
 
 Pairs = list[tuple[int, int, float]]
@@ -228,13 +228,13 @@ class GroupFairness(Protocol):
             f"in {name}, a minority group keeps {100 * met:.4g} % of the share of rows that the dominant "
             f"group of its class keeps ({asked}; {each})"
         ]
-        if met >= TOO_FAR * self.minority:
+        if not 1 / TOO_FAR < met / self.minority < TOO_FAR:
             smallest = int(sizes[promised & (sizes > 0)].min())
             needed = int(np.ceil(1 / (self.minority * min(nu for *_, nu in pairs))))
             ask = f"{min(1, met * self.mu / self.minority):.2g}"
             text = (
-                f"mu in {name} is {met:.4g}, {met / self.minority:.2g} times what was asked: a group keeps "
-                f"at least one row, and the smallest has {smallest:,}. Ask for mu={ask}, or take a base with "
+                f"mu in {name} is {met:.4g}, and {self.minority:.4g} was asked: a group keeps whole rows, at "
+                f"least one, and the smallest has {smallest:,}. Ask for mu={ask}, or take a base with "
                 f"{needed:,} rows or more in each group"
             )
             warnings.warn(text, MuWarning, stacklevel=6)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, first_of_each, named
 from shiftdata.evaluation.protocols.cuts import Shares, cut
-from shiftdata.evaluation.protocols.halves import NAMES, SHARED, Halves, Sides, halves_of
+from shiftdata.evaluation.protocols.halves import NAMES, Halves, Sides, halves_of
 from shiftdata.evaluation.sampling.rows import dirichlet_marginal, largest_counts
 from shiftdata.evaluation.tasks import Role, Task
 from shiftdata.evaluation.tasks.making import choose, noted, recut, units
@@ -20,9 +20,9 @@ from shiftdata.evaluation.tasks.sets import NewSet
 from shiftdata.stable import rng
 
 ROLES: tuple[Role, ...] = ("fit", "select", "unlabelled", "test")
-#: Where each set begins and ends, in folds: of two domains that share no origin, and of one.
-APART: Shares = dict(zip(NAMES, ((0, 80), (80, 100), (0, 80), (80, 100)), strict=True))
-SAME: Shares = dict(zip(NAMES, ((0, 64), (64, 80), (80, 96), (96, 100)), strict=True))
+#: Where sets of the source, and of the target, begin and end, in folds: of two domains that share no origin,
+#: of two that share them, of one domain that is both.
+APART, SHARED, SAME = ((0, 80, 100), (0, 100)), ((0, 40, 50), (50, 100)), ((0, 64, 80), (80, 100))
 #: The law of the draw, as reports print it.
 LAWS: Mapping[str, str] = {
     "paper": "Dirichlet(alpha p), alpha = {alpha:g}, by the paper's text (its published numbers are of the "
@@ -37,8 +37,9 @@ class LabelShift(Protocol):
     """One drawn label marginal for the target's training and test rows; the source stays as it is.
 
     With `source` and `target` (domains; the same one for pure label shift) the task is cut into source_train
-    (fit), source_test (select), target_train (unlabelled), target_test (test), 80/20 each. Without them the
-    unlabelled sets and the test of a task are shifted alike. `alpha=None` does not shift.
+    (fit), source_test (select), target_train (unlabelled), target_test (test), 80/20 each; of a small target
+    the share `test` is tested. Without them the unlabelled sets and the test of a task are shifted alike.
+    `alpha=None` does not shift.
 
     `rlsbench` names one of that benchmark's 14 datasets: source and halves are its own (`halves.RLSBENCH`).
 
@@ -51,6 +52,7 @@ class LabelShift(Protocol):
     rlsbench: str = ""
     source: str | Sequence[str] = ()
     target: str | Sequence[str] = ()
+    test: float = 0.2
     replacement: bool = False
     seed: int = 0
 
@@ -82,6 +84,10 @@ class LabelShift(Protocol):
                 f"give source= and target=, two domains or the same twice, or neither: then the task's own "
                 f"sets are shifted; got source={self.source!r}, target={self.target!r}"
             )
+        if not 0.01 <= self.test <= 0.99:
+            raise InputError(f"test is a share of the target from 0.01 to 0.99, got {self.test}")
+        if self.test != LabelShift.test and (self.rlsbench or not self.target):
+            raise InputError("test= cuts a target of your own: give it with source= and target= alone")
         self._halves()
 
     def _halves(self) -> Halves | None:
@@ -113,7 +119,7 @@ class LabelShift(Protocol):
         if not self.target or self.alpha is None:
             return (self,)
         variant = "code" if self.variant else ""
-        draw = replace(self, source=(), target=(), rlsbench="", variant=variant)
+        draw = replace(self, source=(), target=(), rlsbench="", test=LabelShift.test, variant=variant)
         return (replace(self, alpha=None), draw)
 
     @property
@@ -170,13 +176,19 @@ class LabelShift(Protocol):
             sides = Sides.of(rows, halves, source, target)
             parts = sides.by_files(self.seed) if self.variant == "files" else sides.parts(self.seed)
         else:
-            shares, single = (SAME, SAME) if same else (SHARED, APART)
-            parts = cut(rows, shares, single, seed=self.seed)
+            recurring, single = (SAME, SAME) if same else (SHARED, APART)
+            parts = cut(rows, self._shares(*recurring), self._shares(*single), seed=self.seed)
         sets = {
             name: NewSet(parts[name], [(rows.nuisance_column, "in", domains[name[:6]])], role)
             for name, role in zip(NAMES, ROLES, strict=True)
         }
         return recut(task, sets)
+
+    def _shares(self, source: tuple[int, int, int], target: tuple[int, int]) -> Shares:
+        """Return the folds of each set."""
+        (low, middle, high), (start, end) = source, target
+        tested = end - round(self.test * (end - start))
+        return dict(zip(NAMES, ((low, middle), (middle, high), (start, tested), (tested, end)), strict=True))
 
     def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:
         rows, rowset = task.metadata, task.sets[name]

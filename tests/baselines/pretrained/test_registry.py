@@ -173,7 +173,6 @@ def test_every_recipe_has_an_origin_and_every_origin_a_recipe():
         ("webli", "cns_bench", "may"),
         (WEB, "sma_glyphs_k8", "no"),  # never published
         ("paddleocr-lines", "sma_glyphs", "may"),
-        ("imagenet-1k", "sma_emoji", "no"),
         ("sat-493m", "fmow", "may"),
         ("paddleocr-lines", "pacs", "unknown"),
         ("books-wikipedia", "pacs", "no"),  # texts alone

@@ -30,7 +30,7 @@ def test_the_examples_of_the_docs_run(
     capsys: pytest.CaptureFixture[str],
 ):
     text = DOC.read_text(encoding="utf-8")
-    for name, other in {"sma_emoji": "tiny", "gf_k8": "gf_k2", '"midnight"': '"blue"'}.items():
+    for name, other in {"sma_glyphs": "tiny", "gf_k8": "gf_k2", '"midnight"': '"blue"'}.items():
         text = text.replace(name, other)
     for name, other in {"digits_ink": "table", "emoji_names": "text"}.items():
         text = text.replace(f'sd.task("{name}")', f"sd.task({str(folder_of(tasks[other]))!r})")
