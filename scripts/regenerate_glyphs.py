@@ -7,7 +7,8 @@ DIR has the tarballs as `npm pack` names them; without it they are fetched, 300 
 if its package has the whole text of the Open Font License or the Apache License, and no font file in it names
 another one. `--check` writes nothing and fails where outlines, licences or attributions differ from what
 ships. `--lookalikes` writes `lookalikes.tsv`: the pairs of families whose letters lie on each other, with the
-verdict that `families.tsv` gives. Look at the new pairs, correct the origins, and run it again.
+verdict that `families.tsv` gives. Look at the new pairs, correct the origins, and run it again. It writes
+`equal.tsv` too: the letters that the album leaves out because another origin draws the same pixels.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ from npm_packages import differences, member, opened, zipped
 from tqdm import tqdm
 
 from builders.albums.glyphs import ASSETS, LETTERS, GlyphAlbum
+from builders.sample import Item
 
 Row: TypeAlias = dict[str, str]
 Face: TypeAlias = tuple[int, str]  # weight, normal or italic
 
 SIDE = 1000  # of the square that an outline fills
+SIZES = (48, 64)  # at which recipes draw letters
 NEAR = 0.13  # families with a smaller distance are looked at
 ITALIC = {"normal": "", "italic": "i"}
 
@@ -133,7 +136,7 @@ def lookalikes(rows: Sequence[Row]) -> str:
     letters.
     """
     faces, ink = masks()
-    shared = np.stack([np.minimum(one, ink).sum(axis=1) for one in ink])
+    shared = np.stack([np.minimum(face, ink).sum(axis=1) for face in ink])
     total = ink.sum(axis=1)
     distance = 1 - shared / (total[:, None] + total[None] - shared)
     family = np.array([face.rpartition("-")[0] for face in faces])
@@ -146,6 +149,20 @@ def lookalikes(rows: Sequence[Row]) -> str:
             verdict = "merged" if merged else "kept apart"
             lines.append(f"{least:.3f}\t{a['family']}\t{b['family']}\t{verdict}\n")
     return "distance\tfamily_a\tfamily_b\tverdict\n" + "".join(sorted(lines))
+
+
+def equals() -> str:
+    """The text of `equal.tsv`: each letter that is left out, and the first of those that are drawn alike."""
+    left_out: dict[str, str] = {}
+    items = GlyphAlbum().items()
+    for size in SIZES:
+        album, drawn = GlyphAlbum(size=size), dict[bytes, Item]()
+        for item in items:
+            first = drawn.setdefault(album.load(item).tobytes(), item)
+            if item.origin != first.origin:
+                left_out[item.key] = first.key
+        items = tuple(item for item in items if item.key not in left_out)
+    return "key\tequals\n" + "".join(f"{key}\t{first}\n" for key, first in sorted(left_out.items()))
 
 
 def text_of(rows: Sequence[Row]) -> str:
@@ -161,14 +178,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Rebuild the outlines of the glyph album.")
     parser.add_argument("--packages", type=Path, help="folder with the tarballs (default: run npm pack)")
     parser.add_argument("--check", action="store_true", help="compare with what ships, write nothing")
-    parser.add_argument("--lookalikes", action="store_true", help="write lookalikes.tsv anew")
+    parser.add_argument("--lookalikes", action="store_true", help="write lookalikes.tsv and equal.tsv")
     arguments = parser.parse_args()
     table = ASSETS / "families.tsv"
     with table.open(encoding="utf-8", newline="") as handle:
         rows: list[Row] = list(csv.DictReader(handle, delimiter="\t"))
     if arguments.lookalikes:
+        (ASSETS / "equal.tsv").write_text(
+            "key\tequals\n", encoding="utf-8"
+        )  # the album has every letter again
         text = lookalikes(rows)
         (ASSETS / "lookalikes.tsv").write_text(text, encoding="utf-8")
+        (ASSETS / "equal.tsv").write_text(equals(), encoding="utf-8")
         print(f"lookalikes.tsv: {text.count('merged')} merged, {text.count('kept apart')} kept apart")
         return 0
     made, files = [], {}

@@ -1,9 +1,11 @@
 """The embedded album of letters: A to T in hundreds of faces of openly licensed fonts, as outlines.
 
 `assets/glyphs/families.tsv` names every family with its class, package, licence and origin, `lookalikes.tsv`
-the families behind one origin, and `outlines.zip` has one file for each face: a letter and its path a line
-(`scripts/regenerate_glyphs.py` rebuilds both zip and distances). A family is an origin, so that no two
-letters of it are in two splits; families that look alike share one.
+the families behind one origin, `equal.tsv` the letters that are left out, and `outlines.zip` has one file for
+each face: a letter and its path a line (`scripts/regenerate_glyphs.py` rebuilds zip and tables). A family is
+an origin, so that no two letters of it are in two splits; families that look alike share one. Of letters that
+two origins draw alike to the pixel, such as the bar of an I, only those of the first origin are in the album:
+joined by them, unlike families would end in one split.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from builders.sample import BadItem, Item
 from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.stable import content_hash, rng
+from shiftdata.stable import rng
 from shiftdata.untrusted.archives import BoundedZip, open_zip
 from shiftdata.untrusted.pictures import decoded_picture
 from shiftdata.untrusted.texts import read_csv
@@ -32,6 +34,7 @@ ASSETS = Path(__file__).parent / "assets" / "glyphs"
 FONT_CLASSES = ("blackletter", "display", "mono", "sans", "script", "serif", "slab")
 LETTERS = tuple("ABCDEFGHIJKLMNOPQRST")
 DARK = (24, 24, 28)
+TABLES = ("families.tsv", "equal.tsv")
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,13 @@ class GlyphAlbum:
             for face in faces
             if face.rpartition("-")[0] in families
             for letter in self.letters
+            if _key(letter, face) not in _left_out(self.assets)
         ]
         return tuple(sorted(made, key=lambda item: item.key))
 
     def _item(self, letter: str, face: str, family: Mapping[str, str]) -> Item:
         return Item(
-            key=f"{letter.lower()}_{face}",
+            key=_key(letter, face),
             label=letter,
             origin=family["origin"],
             license=family["license"],
@@ -103,19 +107,11 @@ class GlyphAlbum:
         hue, strong, bright = random.uniform(0, 1), random.uniform(0.5, 1), random.uniform(0.35, 1)
         return tuple(round(255 * part) for part in colorsys.hsv_to_rgb(hue, strong, bright))
 
-    def digests(self) -> Mapping[str, str]:
-        """By key, the outline: some fonts share their bar of an I, and so one origin."""
-        paths = {item.key: _paths(self.assets, str(item.source["face"])) for item in self.items()}
-        return {
-            item.key: content_hash(paths[item.key][item.label])
-            for item in self.items()
-            if item.label in paths[item.key]
-        }
-
     def fingerprint(self) -> str:
         options = (self.size, self.domains, self.ink, self.classes, self.letters)
         digest = hashlib.sha256(repr(options).encode())
-        digest.update((self.assets / "families.tsv").read_bytes())
+        for name in TABLES:
+            digest.update((self.assets / name).read_bytes())
         archive = _outlines(self.assets)
         for name in sorted(archive.namelist()):
             data = archive.read(name)
@@ -123,7 +119,11 @@ class GlyphAlbum:
         return digest.hexdigest()
 
     def used_files(self) -> list[UsedFile]:
-        return [used_file(self.assets / name) for name in ("families.tsv", "outlines.zip")]
+        return [used_file(self.assets / name) for name in (*TABLES, "outlines.zip")]
+
+
+def _key(letter: str, face: str) -> str:
+    return f"{letter.lower()}_{face}"
 
 
 def _drawn(path: str, size: int, ink: tuple[int, ...]) -> bytes:
@@ -139,6 +139,11 @@ def _drawn(path: str, size: int, ink: tuple[int, ...]) -> bytes:
 @lru_cache(maxsize=8)
 def _families(assets: Path) -> tuple[dict[str, str], ...]:
     return tuple(read_csv(assets / "families.tsv", delimiter="\t"))
+
+
+@lru_cache(maxsize=8)
+def _left_out(assets: Path) -> frozenset[str]:
+    return frozenset(row["key"] for row in read_csv(assets / "equal.tsv", delimiter="\t"))
 
 
 @lru_cache(maxsize=1024)
