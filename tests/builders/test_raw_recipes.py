@@ -62,15 +62,11 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
 }
 
 
-#: One of each kind of raw files is tried in every run, the others by `make test-slow`.
+#: One of each kind of raw files is tried in every run, unless tests of its own build it; `make test-slow` has all.
 OF_EACH_KIND = {
     "cifar10",
     "civilcomments",
-    "cns_bench",
     "entity13",
-    "heart",
-    "mimic_readmission",
-    "nico",
     "pacs",
     "sma_awa",
 }
