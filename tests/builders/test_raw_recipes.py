@@ -62,7 +62,8 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
 }
 
 
-#: One of each kind of raw files is tried in every run, unless tests of its own build it; `make test-slow` has all.
+#: One of each kind of raw files is tried in every run, but for those with tests of their own that build it;
+#: `make test-slow` tries all.
 OF_EACH_KIND = {
     "cifar10",
     "civilcomments",
