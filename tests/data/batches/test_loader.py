@@ -50,7 +50,7 @@ def test_the_same_batches_for_any_number_of_workers(task, sampler):
     each = [
         seen(task.loader(sampler=sampler, batch_size=20, seed=2, workers=workers)) for workers in (0, 1, 3)
     ]
-    assert each[0] == each[1] == each[2] == each[3]
+    assert each[0] == each[1] == each[2]
     order = list(task.sampler(sampler, batch_size=20, seed=2))
     assert [batch[2]["position"] for batch in each[0]] == order
 
