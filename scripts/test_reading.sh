@@ -17,5 +17,5 @@ print(*sum(parts, []), *extras["build"], *extras["fast"], *extras["signed"], *ex
 END
 python -m pip install --quiet --constraint constraints.txt --requirement build/reading.txt
 python -m pip install --quiet --no-deps --no-build-isolation --editable .
-python -m pytest -n auto --dist loadfile \
+python -m pytest -n auto --dist loadfile --doctest-modules \
     --ignore tests/untrusted/test_banned.py {tests,shiftdata}/{data,evaluation,untrusted} "$@"  # that is of ruff's rules

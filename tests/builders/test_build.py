@@ -18,7 +18,7 @@ from PIL import Image
 from builders.cli.app import main
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe_files import embedded_recipes, load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError, NotFoundError
 from tests.paths import ROOT
@@ -284,11 +284,3 @@ def test_a_mistake_in_a_recipe_is_said_with_its_line(own):
     own.write_text("RECIPE = (")
     with pytest.raises(InputError, match=r"recipe\.py: SyntaxError: .*line 1"):
         load_recipe(str(own))
-
-
-@pytest.mark.parametrize("name", embedded_recipes())
-def test_every_recipe_of_the_house_loads_and_is_named_like_its_file(name):
-    recipe = load_recipe(name)
-    assert recipe.name == name
-    assert len(recipe.recipe_id()) == 64
-    assert recipe.base(recipe.default_base)

@@ -162,16 +162,14 @@ def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
     assert came == [(number, options) for number in (46036, 46035, 46034, 46033)]
 
 
-@pytest.mark.parametrize("name", sources.sources())
-def test_every_source_says_what_is_needed(name):
-    one = sources.source(name)
-    text = "\n".join(description(one))
-    assert one.license in text
-    assert one.ways
-    assert all(way.state for way in one.ways)
-    for way in one.ways:
-        assert bool(way.steps) == (way.how == "hand")
-        assert bool(way.repo) == (way.how == "hub")
-        assert way.how != "openml" or one.openml
-        assert way.how != "http" or all(file.url.startswith("http") for file in one.files)
-    assert all(len(file.hash.partition(":")[2]) in (0, 32, 40, 64) for file in one.files)
+def test_every_source_says_what_is_needed():
+    for source in map(sources.source, sources.sources()):
+        assert source.license in "\n".join(description(source))
+        assert source.ways, source.name
+        for way in source.ways:
+            assert way.state, source.name
+            assert bool(way.steps) == (way.how == "hand"), source.name
+            assert bool(way.repo) == (way.how == "hub"), source.name
+            assert way.how != "openml" or source.openml
+            assert way.how != "http" or all(file.url.startswith("http") for file in source.files)
+        assert all(len(file.hash.partition(":")[2]) in (0, 32, 40, 64) for file in source.files)

@@ -28,6 +28,7 @@ from tests.tiny import write_recipe
 def test_the_cards_of_the_house_are_fresh_complete_and_linked(name):
     # `shiftdata card` writes them again.
     recipe = load_recipe(name)
+    assert recipe.name == name
     card = card_of_recipe(recipe)
     assert (CARDS / f"{name}.md").read_text(encoding="utf-8") == card
     assert "Not stated" not in card

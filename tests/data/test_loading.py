@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections import Counter
-from itertools import islice
 
 import datasets
-import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 import shiftdata
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places.search import find
 from shiftdata.errors import IntegrityError, NotFoundError
 
-CONFIGS = [None, "content", "mini", "extended", "gf_k2_mu10", "gf_k4_mu20_s1", "metadata"]
+CONFIGS = [None, "content", "gf_k4_mu20_s1", "metadata"]  # `check`, of the contract, loads every one
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -31,8 +26,15 @@ def test_plain_datasets_gives_the_promised_rows_streaming_and_not(in_tiny_out, c
         assert [row["key"] for row in streamed[split]] == prepared[split]["key"][:]
 
 
-@pytest.mark.parametrize("name", ["README.md", "dataset_infos.json", ".huggingface.yaml"])
-@pytest.mark.parametrize("config", [None, "content", "gf_k2_mu10", "metadata"])
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("README.md", None),
+        ("README.md", "gf_k2_mu10"),
+        ("dataset_infos.json", None),
+        (".huggingface.yaml", "metadata"),
+    ],
+)
 def test_our_own_load_takes_no_config_from_a_file_that_the_manifest_does_not_list(copy, name, config):
     """A card with test rows in train; and files by which `datasets` overrides a card."""
     whole = {split: rows["key"][:] for split, rows in shiftdata.load_dataset(copy, config).items()}
@@ -62,22 +64,6 @@ def test_sizes_on_the_card_are_those_that_datasets_counts(in_tiny_out):
         assert record.bytes == pytest.approx(counted, rel=0.01)
 
 
-def test_a_canonical_split_has_every_group_and_no_origin_twice(in_tiny_out):
-    data = datasets.load_dataset("shift/tiny", "gf_k4_mu20_s1")
-    groups = {split: Counter(rows["group"]) for split, rows in data.items()}
-    assert all(len(counts) == 16 for counts in groups.values())
-    assert set(groups["validation"].values()) == {4}
-    assert set(groups["test"].values()) == {6}
-    origins = [set(rows["origin"]) for rows in data.values()]
-    assert sum(map(len, origins)) == len(set.union(*origins))
-
-
-def test_content_rows_have_severity_zero_and_no_nuisance(in_tiny_out):
-    data = datasets.load_dataset("shift/tiny", "content", split="train")
-    assert set(data["style"]) == set(data["group"]) == {None}
-    assert set(data["severity"]) == {0.0}
-
-
 def test_mini_is_part_of_extended_with_the_same_bytes_and_folds(in_tiny_out):
     mini, extended = (
         datasets.load_dataset("shift/tiny", name, split="train") for name in ("mini", "extended")
@@ -86,12 +72,6 @@ def test_mini_is_part_of_extended_with_the_same_bytes_and_folds(in_tiny_out):
     for row in mini.cast_column("image", datasets.Image(decode=False)):
         twin = rows[row["key"]]
         assert (row["image"]["bytes"], row["fold"]) == (twin["image"]["bytes"], twin["fold"])
-
-
-def test_our_load_dataset_gives_the_same(in_tiny_out):
-    ours = shiftdata.load_dataset("tiny", "gf_k2_mu10", split="train", streaming=True)
-    plain = datasets.load_dataset("shift/tiny", "gf_k2_mu10", split="train", streaming=True)
-    assert [row["key"] for row in ours] == [row["key"] for row in plain]
 
 
 @pytest.mark.parametrize("name", ["tiny", "shift/tiny", "{path}"])
@@ -117,21 +97,11 @@ def test_a_dataset_at_a_url_gives_the_same(in_tiny_out, config):
         memory.rm("/lab", recursive=True)
 
 
-def test_an_unknown_config_offers_the_nearest(in_tiny_out):
-    with pytest.raises(NotFoundError, match="unknown config 'gf_k2_mu1'; did you mean 'gf_k2_mu10'"):
-        shiftdata.load_dataset("tiny", "gf_k2_mu1")
-
-
 def test_an_unknown_dataset_says_where_it_was_looked_for(in_tiny_out):
     with pytest.raises(
         NotFoundError, match=r"(?s)unknown dataset 'tini'; did you mean .*the network is off.*SHIFTDATA_HOME"
     ):
         shiftdata.load_dataset("tini")
-
-
-def test_a_path_without_a_dataset_does_not_go_to_the_hub(tmp_path):
-    with pytest.raises(NotFoundError, match="its build has not finished"):
-        shiftdata.info(tmp_path)
 
 
 def test_the_list_names_every_dataset_once_and_only_warns_of_a_bad_one(copy, tiny, monkeypatch, tmp_path):
@@ -145,15 +115,3 @@ def test_the_list_names_every_dataset_once_and_only_warns_of_a_bad_one(copy, tin
     assert found[0].where == tiny
     with pytest.raises(IntegrityError):
         shiftdata.info("broken")
-
-
-def test_one_image_can_be_read_by_its_byte_range_alone(in_tiny_out):
-    repo = in_tiny_out / "shift/tiny"
-    rows = datasets.load_dataset("shift/tiny", "metadata", split="test", streaming=True)
-    data = pq.read_table(repo / "data/mini/test-00000-of-00001.parquet")["image"].to_pylist()
-    with (repo / "data/mini/test-00000-of-00001.parquet").open("rb") as shard:
-        for row in islice(rows, 20):
-            shard.seek(row["offset"])
-            read = shard.read(row["length"])
-            assert read == data[row["row"]]["bytes"]
-            assert Image.open(io.BytesIO(read)).size == (24, 24)

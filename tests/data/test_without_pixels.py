@@ -25,7 +25,7 @@ from tests.contracts.kinds import prepare
 SAID = r"not the examples: .* does not allow publishing them.*`shiftdata build tiny\w*`"
 
 
-@pytest.fixture(scope="module", params=["stylized", "text"])
+@pytest.fixture(scope="module", params=["stylized", pytest.param("text", marks=pytest.mark.slow)])
 def local(request, tmp_path_factory) -> Path:
     """The dataset as it is built on a machine that has the content."""
     scratch = tmp_path_factory.mktemp("withheld")

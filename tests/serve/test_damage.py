@@ -62,7 +62,7 @@ def test_files_and_folders_that_come_and_go_while_they_are_listed(tmp_path: Path
         thread = threading.Thread(target=change)
         thread.start()
         try:
-            for _ in range(60):
+            for _ in range(20):
                 running.library._listed_at = 0.0
                 for path in ("/", "/api/datasets", "/catalog.json"):
                     assert request(running.port, "GET", path).status == 200

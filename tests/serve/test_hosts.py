@@ -24,12 +24,12 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "localhost.evil.example", "8.8.8.8", "127.0.0.1.nip.io"]
 )
-@pytest.mark.parametrize("path", ["/", "/catalog.json", "/api/datasets", "/api/whoami-v2"])
-def test_a_name_of_somebody_else_is_refused(public: Running, host: str, path: str):
+def test_a_name_of_somebody_else_is_refused(public: Running, host: str):
     """As after DNS rebinding: a page of that name has a browser send this."""
-    answer = request(public.port, "GET", path, headers={"Host": host})
-    assert answer.status == 421
-    assert "--allowed-host" in answer.json["error"]
+    for path in ("/", "/catalog.json", "/api/datasets", "/api/whoami-v2"):
+        answer = request(public.port, "GET", path, headers={"Host": host})
+        assert answer.status == 421
+        assert "--allowed-host" in answer.json["error"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import CROISSANT
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
+from shiftdata.serve import listings
 from tests.serve.serving import TOKEN, Running, client, request, serving
 
 SHARD = "data/mini/test-00000-of-00001.parquet"
@@ -271,15 +272,16 @@ def test_a_dataset_is_a_folder_with_a_manifest_or_a_card(tmp_path):
         assert api(running).list_repo_files("lab/three", repo_type="dataset") == ["README.md"]
 
 
-def test_a_large_tree_comes_in_pages(tmp_path):
+def test_a_large_tree_comes_in_pages(tmp_path, monkeypatch):
+    monkeypatch.setattr(listings, "PAGE", 10)
     folder = tmp_path / "shift" / "many"
-    for at in range(2100):
+    for at in range(21):
         path = folder / "data" / f"{at % 3}" / f"{at}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(str(at))
     (folder / "README.md").write_text("many")
     with serving(tmp_path) as running:
-        assert len(api(running).list_repo_files("shift/many", repo_type="dataset")) == 2101
+        assert len(api(running).list_repo_files("shift/many", repo_type="dataset")) == 22
         assert sum(line.startswith("GET /api/datasets/shift/many/tree") for line in running.asked) == 3
         listed = api(running).list_repo_tree("shift/many", "data", repo_type="dataset")
         assert [entry.path for entry in listed] == ["data/0", "data/1", "data/2"]

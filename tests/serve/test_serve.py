@@ -30,19 +30,14 @@ def test_it_says_what_it_serves_and_stops_at_ctrl_c(tiny_out: Path):
     assert "Traceback" not in server.said
 
 
-def test_ctrl_c_ends_it_while_a_client_is_connected(tiny_out: Path):
+def test_quiet_prints_the_line_to_type_and_ctrl_c_ends_it_while_a_client_is_connected(tiny_out: Path):
     server = Process(tiny_out, "--quiet")
+    request(server.port, "GET", "/")
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
         server.popen.send_signal(signal.SIGINT)
         assert server.finish() == 130
-
-
-def test_quiet_prints_the_line_to_type_alone(tiny_out: Path):
-    server = Process(tiny_out, "--quiet")
-    request(server.port, "GET", "/")
-    server.kill()
-    assert server.said == f"export HF_ENDPOINT={server.endpoint}\n"
+    assert server.said == f"export HF_ENDPOINT={server.endpoint}\nstopped\n"
 
 
 def test_tokens_come_from_the_environment_or_a_file_and_the_log_names_readers(tmp_path: Path, capsys):
@@ -102,10 +97,3 @@ def test_a_folder_that_is_not_there(tmp_path: Path, capsys):
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "h11", None)
     assert "pip install 'shiftdata[serve]'" in said_of(capsys, str(tmp_path))
-
-
-def test_links_are_named(tiny: Path, tmp_path: Path):
-    (tmp_path / "shift").symlink_to(tiny.parent)
-    server = Process(tmp_path)
-    server.kill()
-    assert "shift: it is not served: it is a symbolic link" in server.said

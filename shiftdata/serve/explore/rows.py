@@ -41,9 +41,7 @@ class Predicted:
     given: Any
 
 
-def explored(
-    metadata: Metadata, placed: RowMap | None, predicted: Sequence[Predicted] = (), *, neighbours: bool = True
-) -> pa.Table:
+def explored(metadata: Metadata, placed: RowMap | None, predicted: Sequence[Predicted] = ()) -> pa.Table:
     """Return the rows of a base with names for numbers, their places on the map, and predictions.
 
     A run has the columns `<name>` (the predicted label) and `<name> is` ("right" or "wrong"), empty where the
@@ -74,9 +72,7 @@ def explored(
     for run in predicted:
         columns |= _predictions(metadata, run, columns)
     if placed is not None:
-        columns |= {X: pa.array(placed.xy[:, 0]), Y: pa.array(placed.xy[:, 1])}
-        if neighbours:
-            columns[NEAR] = _neighbours(placed)
+        columns |= {X: pa.array(placed.xy[:, 0]), Y: pa.array(placed.xy[:, 1]), NEAR: _neighbours(placed)}
     return pa.table(columns)
 
 

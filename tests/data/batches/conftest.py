@@ -13,6 +13,7 @@ import pytest
 import shiftdata as sd
 from builders.make.build import build
 from tests.contracts.kinds import prepare
+from tests.shared import dataset_of, made_once
 
 
 @pytest.fixture(scope="session")
@@ -23,16 +24,17 @@ def task(tiny: Path) -> sd.Task:
 @pytest.fixture(scope="session")
 def tasks(tmp_path_factory) -> dict[str, sd.Task]:
     """Of texts, of rows with a text among their features ("mixed"), and of rows that are numbers."""
-    made = {}
-    for name, kind in {"text": "text", "mixed": "table", "table": "table"}.items():
-        folder = tmp_path_factory.mktemp(name)
-        recipe = prepare(kind, folder)
-        if name == "table":
-            recipe.write_text(recipe.read_text().replace(', "town": "string"', ""))
+
+    def numbers(folder: Path) -> None:
+        recipe = prepare("table", folder)
+        recipe.write_text(recipe.read_text().replace(', "town": "string"', ""))
         build(str(recipe), folder / "out", workers=1, quiet=True)
-        (built,) = (folder / "out" / "shift").iterdir()
-        made[name] = sd.task(built)
-    return made
+
+    folders = {
+        name: dataset_of(tmp_path_factory, kind) for name, kind in (("text", "text"), ("mixed", "table"))
+    }
+    (folders["table"],) = made_once(tmp_path_factory, "numbers", numbers).glob("out/shift/*")
+    return {name: sd.task(folder) for name, folder in folders.items()}
 
 
 @pytest.fixture

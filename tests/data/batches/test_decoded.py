@@ -19,7 +19,7 @@ def shaken(x, generator):
     return x
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(5))
 def test_the_same_batches_with_and_without(task, tmp_path, number):
     generator = rng("decoded", number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from builders.make.build import build
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS, example_bytes
 from shiftdata.data.loading.byte_ranges import ExampleReader
@@ -28,10 +28,10 @@ from shiftdata.data.loading.byte_ranges import reader as reader_module
 from shiftdata.data.loading.byte_ranges.layout import LONGEST, WASTE, Piece, spans
 from shiftdata.data.places import client
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from tests.contracts.kinds import prepare
 from tests.data.byte_ranges.server import Served, ranges
 from tests.data.test_places import at_once, memory
 from tests.properties import share
+from tests.shared import dataset_of
 from tests.tiny import edit_manifest
 
 __all__ = ["at_once", "memory"]  # fixtures
@@ -131,8 +131,8 @@ def test_neighbours_are_one_request_and_others_go_side_by_side(server, whole, mo
 
 
 @pytest.mark.parametrize("kind", ["text", "table"])
-def test_texts_and_tables_read_row_groups(kind, tmp_path):
-    folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
+def test_texts_and_tables_read_row_groups(kind, tmp_path, tmp_path_factory):
+    folder = Path(shutil.copytree(dataset_of(tmp_path_factory, kind), tmp_path / kind))
     base = sd.info(folder).default_base
     expected = by_pyarrow(folder, base)
     rows = [5, 0, len(expected) - 1, 5]

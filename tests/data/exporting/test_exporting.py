@@ -190,8 +190,10 @@ def test_a_folder_that_is_not_an_export_is_never_replaced(fair, copy, tmp_path):
     assert (out / "thesis.txt").read_text() == "years of work"
 
 
-@pytest.mark.parametrize("links", [True, False])
-@pytest.mark.parametrize("layout", ["domainbed", "imagefolder", "lists", "wilds"])
+@pytest.mark.parametrize(
+    ("layout", "links"),
+    [("imagefolder", False), ("imagefolder", True), ("domainbed", True), ("wilds", False)],
+)
 def test_rows_in_two_places_take_space_once_where_there_are_links(
     drawn, layout, links, tmp_path, monkeypatch
 ):

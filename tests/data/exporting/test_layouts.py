@@ -19,6 +19,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.making import choose
 from tests.data.exporting.readers import WITHOUT_NUISANCE, Rows, cells, key_and_hash, pairs, read, rows_of
 from tests.properties import share
+from tests.shared import dataset_of
 
 #: A plain pipeline leaves tars open until it is collected.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
@@ -148,11 +149,7 @@ def test_datasets_without_pictures_are_refused(tiny, fair, tmp_path):
 
 
 @pytest.mark.slow
-def test_tables_are_refused_with_what_to_do(tmp_path):
-    from builders.make.build import build
-    from tests.contracts.kinds import prepare
-
-    (tmp_path / "recipe").mkdir()
-    table = build(str(prepare("table", tmp_path / "recipe")), tmp_path, workers=1, quiet=True)
+def test_tables_are_refused_with_what_to_do(tmp_path, tmp_path_factory):
+    table = dataset_of(tmp_path_factory, "table")
     with pytest.raises(InputError, match=r"has the modality table, .* is for pictures: export it with `--to"):
         sd.export(sd.task(table), "wilds", tmp_path / "out")

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import shiftdata as sd
-from builders.make.build import build
 from shiftdata.data.fetching.run import Plan
 from shiftdata.data.places.catalog import Catalog, Entry
-from tests.contracts.kinds import KINDS, prepare
+from tests.contracts.kinds import KINDS
 from tests.data.byte_ranges.server import Served, ranges
 from tests.data.test_places import at_once, memory
+from tests.shared import dataset_of
 
 __all__ = ["at_once", "memory"]  # fixtures
 
@@ -54,9 +54,8 @@ def server(tiny: Path) -> Iterator[Served]:
 
 @pytest.fixture(scope="session", params=KINDS)
 def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset of each kind of the contract."""
-    scratch = tmp_path_factory.mktemp(request.param)
-    return build(str(prepare(request.param, scratch)), scratch / "out", workers=1, quiet=True)
+    """A dataset of each kind of the contract. Read only."""
+    return dataset_of(tmp_path_factory, request.param)
 
 
 def fetched(name: str | Path, **options: Any) -> Plan:

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from builders.make.build import build as build_dataset
 from shiftdata.data.loading.encoders import COLUMNS, Columns, Grams
 from shiftdata.data.loading.features import features_of
 from shiftdata.errors import InputError
-from tests.contracts.kinds import prepare
+from tests.shared import dataset_of
 
 
 def test_grams_are_the_words_that_texts_share_and_then_characters():
@@ -37,9 +36,8 @@ def test_columns_are_numbers_and_categories():
 
 
 @pytest.mark.parametrize("kind", ["text", "table"])
-def test_they_encode_a_dataset(kind, tmp_path):
-    folder = build_dataset(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    task = sd.task(folder)
+def test_they_encode_a_dataset(kind, tmp_path, tmp_path_factory):
+    task = sd.task(dataset_of(tmp_path_factory, kind))
     loader, rows = task.loader("train", batch_size=7), task.rows("train")
     for encoder in (Grams.of(["a red bird"]),) if kind == "text" else (Columns(loader.features),):
         lines = features_of(task.metadata, rows, encoder, cache=tmp_path / "cache")

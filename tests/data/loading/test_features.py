@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from builders.make.build import build as build_dataset
 from shiftdata.data.loading import features
 from shiftdata.data.loading.features import (
     ABOUT,
@@ -27,8 +26,8 @@ from shiftdata.data.loading.features import (
     features_of,
 )
 from shiftdata.errors import InputError
-from tests.contracts.kinds import prepare
 from tests.paths import ROOT
+from tests.shared import dataset_of
 
 
 def cache_of(folder, encoder="test", size=400):
@@ -135,9 +134,8 @@ def test_what_cannot_be_encoded_is_an_error(task):
             encoded(wrong, np.zeros((3, 4), np.uint8))
 
 
-def test_an_untouched_picture_is_encoded_once(tmp_path):
-    folder = build_dataset(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    metadata, encoder = sd.task(folder).metadata, Pixels()
+def test_an_untouched_picture_is_encoded_once(tmp_path_factory):
+    metadata, encoder = sd.task(dataset_of(tmp_path_factory, "continuous")).metadata, Pixels()
     rows = np.flatnonzero(np.asarray(metadata.columns["severity"]) == 0)
     x = features_of(metadata, rows, encoder, cache=False)
     assert len(np.unique(metadata.picture[rows])) < len(rows)

@@ -60,4 +60,3 @@ def test_neighbours_are_named_by_the_number_of_a_row(kinds, placed):
     near = table[NEAR].to_pylist()
     assert [each["ids"] for each in near] == made.neighbours.tolist()
     assert table[X].to_pylist() == made.xy[:, 0].tolist()
-    assert NEAR not in explored(metadata, made, neighbours=False).column_names

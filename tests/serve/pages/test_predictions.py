@@ -49,13 +49,10 @@ def task_of(built: Path, name: str, words: str) -> sd.Task:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("tiny", ""),
         ("tiny", "group-fairness k=3 mu=0.25 seed=1"),
-        ("tiny", "label-shift alpha=1 seed=2"),
         ("tiny_continuous", "continuous"),
         ("tiny", "unida source=blue target=red shared=2 source_private=1 target_private=1"),
         ("tiny_text", ""),
-        ("tiny_table", ""),
     ],
 )
 def test_the_numbers_are_those_of_the_package(built, name, words):
