@@ -3,11 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE  # tests start many processes: each would compile both packages again
-# Asserts of the tests are compiled once, next to the checks of one core, and not by each worker again.
-.venv/bin/python -m pytest --collect-only -q >/dev/null 2>&1 &
 .venv/bin/ruff check .
 .venv/bin/ruff format --check --quiet . || { echo "some files are not formatted: run 'make format'" >&2; exit 1; }
 .venv/bin/mypy
 .venv/bin/lint-imports --no-cache | tail -n 1
-wait # for what is compiled; what fails in it fails below too
 .venv/bin/python -m pytest -n auto --dist loadfile --max-worker-restart 0 "$@"  # one that crashed may leave the rest waiting
