@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -47,11 +48,31 @@ PREDICT = "predict"
 
 
 @dataclass(frozen=True, kw_only=True)
+class SweepTraining(Training):
+    """Settings of a training whose length may be given in epochs, passes over the rows of the training set.
+
+    Every `evaluate_epochs` the validation set is predicted. Without `epochs`, steps count.
+    """
+
+    epochs: int = 0
+    evaluate_epochs: int = 1
+
+    def of_rows(self, rows: int) -> Training:
+        """Return the settings for a training set of this many rows."""
+        settings = {field.name: getattr(self, field.name) for field in fields(Training)}
+        if self.epochs:
+            epoch = math.ceil(rows / max(1, self.batch))
+            settings |= {"steps": self.epochs * epoch, "evaluate_every": self.evaluate_epochs * epoch}
+        return Training(**settings)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """A task in a sweep: the dataset, and the protocol as on the command line.
 
     `unlabelled` is a set that methods also see without labels, such as the test set of adaptation. With
-    `methods`, only these of the sweep's methods are trained on the task, such as ERM on an upper bound.
+    `methods`, only these of the sweep's methods are trained on the task, such as ERM on an upper bound;
+    `backbones` and `training` replace those of the sweep.
     """
 
     dataset: str
@@ -60,6 +81,8 @@ class TaskSpec:
     unlabelled: str = ""
     on_empty: OnEmpty = "error"
     methods: tuple[str, ...] = ()
+    backbones: tuple[str, ...] = ()
+    training: SweepTraining | None = None
 
     def make(self) -> Task:
         task = make_task(base_of(self.dataset, self.base), self.protocol, on_empty=self.on_empty)
@@ -97,17 +120,18 @@ class Job:
 
 
 @lru_cache(maxsize=1024)
-def facts_of(spec: TaskSpec) -> dict[str, str]:
-    """Return the ids of a task; if it cannot be made, `refused` is the reason."""
+def facts_of(spec: TaskSpec) -> dict[str, Any]:
+    """Return the ids of a task and its training rows; if it cannot be made, `refused` is the reason."""
     metadata = base_of(spec.dataset, spec.base)
     assert metadata.dataset is not None  # it has a name
     content_id = metadata.dataset.manifest.base(metadata.base).content_id
     facts = {"dataset": metadata.name, "base": metadata.base, "content_id": content_id}
     try:
-        task = spec.make()
-        return facts | {"task": task.describe(), "task_id": task.content_id()}
+        task = task_of(spec)
+        rows = sum(len(task.rows(name)) for name, of in task.sets.items() if of.role == "fit")
+        return facts | {"task": task.describe(), "task_id": task.content_id(), "rows": rows}
     except InputError as error:
-        return facts | {"task": spec.protocol, "task_id": "", "refused": str(error)}
+        return facts | {"task": spec.protocol, "task_id": "", "rows": 1, "refused": str(error)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.baselines.method import code_commit
-from shiftdata.bench.job import Identity, Job, Setting, TaskSpec, Unit, identity, is_heads
+from shiftdata.bench.job import Identity, Job, Setting, TaskSpec, Unit, facts_of, identity, is_heads
 from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
@@ -33,7 +33,18 @@ from shiftdata.untrusted.texts import read_json
 
 LOCK = ".lock"
 #: The fields that may change when a sweep goes on in its folder.
-MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports", "trials", "seeds")
+MAY_GROW = (
+    "about",
+    "tasks",
+    "methods",
+    "backbones",
+    "rules",
+    "keep",
+    "imports",
+    "trials",
+    "seeds",
+    "fraction",
+)
 #: The most heads that are trained together.
 TOGETHER = 1000
 #: Each trial's score by its first seed (nan: it failed) in a study, and the best trial.
@@ -71,20 +82,22 @@ def _study(
 ) -> Iterator[Job]:
     """Yield the jobs of a study: its trials so far, then the further seeds of the best."""
     search = sweep.search
+    training = spec.training or sweep.training
     start = Job(
         sweep=sweep.name,
         task=spec,
         method=method.name,
         variant=method.variant,
         backbone=backbone,
-        training=sweep.training,
+        training=training,
     )
+    rows = facts_of(spec)["rows"] if training.epochs else 1
     scores, best = past.get(start.study, ({}, -1))
     jobs = []
     for trial, settings in enumerate(_settings(search, start, method, scores)):
-        training, own = applied(start.training, settings)
+        asked, own = applied(training, settings)
         hyper = tuple(sorted({**method.hyper, **dict(own)}.items()))
-        jobs.append(replace(start, training=training, hyper=hyper, trial=trial))
+        jobs.append(replace(start, training=asked.of_rows(rows), hyper=hyper, trial=trial))
     each = search.seeds if search.seeds_of == "each" else 1
     yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
     if search.seeds_of == "best" and best >= 0 and len(scores) >= search.trials:

@@ -9,22 +9,30 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from shiftdata.baselines import TRAINING, Hyper, Method, Training, make_method
+from shiftdata.baselines import Hyper, Method, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
-from shiftdata.bench.job import PREDICT, TaskSpec, import_methods, is_heads, method_facts
+from shiftdata.bench.job import (
+    PREDICT,
+    SweepTraining,
+    TaskSpec,
+    import_methods,
+    is_heads,
+    method_facts,
+)
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.typed import record
-from shiftdata.errors import InputError, NotFoundError, not_found
+from shiftdata.errors import InputError, MissingExtraError, NotFoundError, StorageError, not_found
 from shiftdata.extras import require
-from shiftdata.stable import hash64, uniform
+from shiftdata.stable import hash64, ranks, uniform
 from shiftdata.untrusted.texts import read_json, read_toml
 
 #: Random trials before TPE's model.
@@ -60,6 +68,16 @@ class Search:
             raise InputError("tpe needs a score of each run, and `last` has none: take another rule")
         if self.kind == "defaults" and self.trials > 1:
             raise InputError("search 'defaults' has one trial: choose random or tpe for more")
+
+    def share(self, share: float) -> Search:
+        """Return a part of the search: the first trials, and of less than one trial the first seeds.
+
+        Further seeds of the best go first: which trial is the best depends on all of them.
+        """
+        if self.seeds_of == "best":
+            return replace(self, trials=max(1, math.floor(share * self.trials)), seeds=1)
+        seeds = self.seeds if share * self.trials >= 1 else math.floor(share * self.trials * self.seeds)
+        return replace(self, trials=max(1, math.floor(share * self.trials)), seeds=max(1, seeds))
 
     def space_of(self, method: str) -> dict[str, Hyper]:
         """Return the ranges that a search of a method varies: the method's own, and those of `space`."""
@@ -120,8 +138,8 @@ def suggested(space: Mapping[str, Hyper], seed: int, names: tuple[str, str], pas
 
 
 def applied(
-    training: Training, settings: Mapping[str, float]
-) -> tuple[Training, tuple[tuple[str, float], ...]]:
+    training: SweepTraining, settings: Mapping[str, float]
+) -> tuple[SweepTraining, tuple[tuple[str, float], ...]]:
     """Return the training with a trial's settings, and the settings that are the method's."""
     whole = {field.name for field in fields(Training) if field.type == "int"}
     mine: dict[str, Any] = {
@@ -133,8 +151,9 @@ def applied(
 
 
 PRESETS = Path(__file__).parent / "presets"
+TRAINING = SweepTraining()
 #: Linear heads train on all rows as one batch, as `train_heads` does.
-HEAD_TRAINING = Training(
+HEAD_TRAINING = SweepTraining(
     steps=300, batch=0, optimizer="sgd", schedule="constant", weight_decay=0.0, shift=0, evaluate_every=100
 )
 
@@ -146,6 +165,10 @@ class MethodSpec:
     name: str
     variant: str = "fixed"
     hyper: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return self.name if self.variant == "fixed" else f"{self.name}@{self.variant}"
 
     @classmethod
     def of(cls, text: str, hyper: Mapping[str, Mapping[str, float]]) -> MethodSpec:
@@ -159,7 +182,8 @@ class MethodSpec:
 class Sweep:
     """Many studies with one search, to be reported under some `rules`.
 
-    Predictions of the selected runs are stored; with `keep` "all" every prediction.
+    Predictions of the selected runs are stored; with `keep` "all" every prediction. `fraction` is the share
+    of a larger sweep that this is; `stand_ins` has the datasets that it replaces, and what stands in.
     """
 
     name: str
@@ -167,32 +191,85 @@ class Sweep:
     methods: tuple[MethodSpec, ...]
     about: str = ""
     backbones: tuple[str, ...] = ("small-cnn",)
-    training: Training = TRAINING
+    training: SweepTraining = TRAINING
     search: Search = field(default_factory=Search)
     rules: tuple[str, ...] = ("iid",)
     keep: Literal["chosen", "all"] = "chosen"
     imports: tuple[str, ...] = ()
+    fraction: float = 1.0
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
-        if not any(map(is_heads, self.backbones)):
-            return
-        for method in self.methods:
-            if method.name not in HEAD_METHODS:
-                hint = "Others train with `linear`."
-                raise not_found("method of linear heads", method.name, HEAD_METHODS, hint)
-        same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule")}
-        if same.items() - vars(self.training).items():
-            raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
+        for spec, method, backbone in self.studies():
+            if is_heads(backbone):
+                _check_heads(method, spec.training or self.training)
 
     def studies(self) -> Iterator[tuple[TaskSpec, MethodSpec, str]]:
-        every = itertools.product(self.tasks, self.methods, self.backbones)
-        return (study for study in every if not study[0].methods or study[1].name in study[0].methods)
+        """Yield the task, the method and the backbone of each study."""
+        for spec in self.tasks:
+            methods = [
+                method
+                for method in self.methods
+                if not spec.methods or {method.name, method.text} & {*spec.methods}
+            ]
+            yield from itertools.product([spec], methods, spec.backbones or self.backbones)
+
+    @property
+    def runs_of_a_study(self) -> int:
+        """The runs of a study when it is complete."""
+        search = self.search
+        return search.trials * search.seeds if search.seeds_of == "each" else search.trials + search.seeds - 1
+
+    def share(self, fraction: float) -> Sweep:
+        """Return a part of the sweep: every method on a share of the tasks, at least on one.
+
+        A larger part contains a smaller. Tasks are taken by stable hash, of each dataset about as large a
+        share. Where the share is of less than one task, its trials are cut, then its seeds.
+        """
+        if not 0 < fraction <= 1:
+            raise InputError(f"a fraction of {fraction:g}: give a number above 0, and 1 for the whole sweep")
+        tasks, wanted = _spread(self.tasks), fraction * len(self.tasks)
+        chosen = set(tasks[: max(1, math.floor(wanted + 1e-9))])
+        search = self.search if wanted >= 1 else self.search.share(wanted)
+        kept = tuple(task for task in self.tasks if task in chosen)
+        return replace(self, tasks=kept, search=search, fraction=fraction)
+
+    def without(self, datasets: Collection[str]) -> Sweep:
+        """Return the sweep without the tasks of some datasets."""
+        tasks = tuple(task for task in self.tasks if task.dataset not in datasets)
+        if not tasks:
+            raise InputError(f"no dataset of {self.name} can be opened here: {', '.join(datasets)}")
+        return replace(self, tasks=tasks)
 
 
-def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
-    """Read a sweep from a .toml file or a preset; `datasets` replaces the datasets that it names."""
+def _check_heads(method: MethodSpec, training: SweepTraining) -> None:
+    if method.name not in HEAD_METHODS:
+        raise not_found("method of linear heads", method.name, HEAD_METHODS, "Others train with `linear`.")
+    same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule", "epochs")}
+    if same.items() - vars(training).items():
+        raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
+
+
+def _spread(tasks: Sequence[TaskSpec]) -> list[TaskSpec]:
+    """Order tasks so that each beginning of the list has about the same share of each dataset."""
+    of: dict[str, list[TaskSpec]] = {}
+    for task in tasks:
+        of.setdefault(task.dataset, []).append(task)
+    places = {}
+    for dataset, same in of.items():
+        names = [f"{task.base} {task.protocol} {task.unlabelled}" for task in same]
+        for task, rank in zip(same, ranks(names, "share", dataset).tolist(), strict=True):
+            places[task] = (rank + uniform("share", dataset)) / len(same)
+    return sorted(places, key=lambda task: (places[task], task.dataset))
+
+
+def read_sweep(source: str | Path, datasets: Sequence[str] = (), *, stand_ins: bool = False) -> Sweep:
+    """Read a sweep from a .toml file or a preset.
+
+    `datasets` replaces the datasets that it names; with `stand_ins` its tasks' own stand-ins do.
+    """
     path = Path(source)
     if path.suffix != ".toml":
         if str(source) not in presets():
@@ -205,7 +282,7 @@ def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
         raw = read_toml(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a sweep: {error}") from error
-    return sweep_of({"name": path.stem, **raw}, datasets, str(path))
+    return sweep_of({"name": path.stem, **raw}, datasets, str(path), stand_ins=stand_ins)
 
 
 def presets() -> list[str]:
@@ -213,9 +290,15 @@ def presets() -> list[str]:
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
-def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = "the sweep") -> Sweep:
+def sweep_of(
+    raw: Mapping[str, Any],
+    datasets: Sequence[str] = (),
+    where: str = "the sweep",
+    *,
+    stand_ins: bool = False,
+) -> Sweep:
     """Make a sweep of plain data, as a .toml file has it."""
-    keys = {field.name for field in fields(Sweep)} | {"datasets", "hyper"}
+    keys = {field.name for field in fields(Sweep)} - {"fraction", "stand_ins"} | {"datasets", "hyper"}
     for key in raw:
         if key not in keys:
             raise not_found(f"key of {where}", key, keys)
@@ -226,19 +309,50 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
     given |= {name: _texts(raw[name]) for name in ("backbones", "rules", "imports") if name in raw}
     import_methods(given.get("imports", ()))
     hyper, search = raw.get("hyper", {}), raw.get("search", {})
-    for text in hyper:
-        if text not in raw["methods"]:
-            raise not_found(f"method of [hyper] in {where}", text, raw["methods"])
-    start = HEAD_TRAINING if any(map(is_heads, given.get("backbones", ()))) else TRAINING
     places = datasets or raw.get("datasets", ())
+    entries: list[dict[str, Any]] = []
+    replaced: dict[str, str] = {}
+    for each in raw["tasks"]:
+        stand_in = each.get("stand_in", {}) if stand_ins else {}
+        entries.append(_entry(each, stand_in, places, given))
+        if "dataset" in stand_in:
+            name = ", ".join(entries[-1]["dataset"])
+            replaced |= dict.fromkeys(_texts(each.get("dataset", places)), name)
+    canonical = {place for entry in entries if entry.get("canonical") for place in entry["dataset"]}
+    absent = faults(canonical)
+    methods = [*dict.fromkeys([*raw["methods"], *(text for entry in entries for text in entry["methods"])])]
+    if len(methods) > len(raw["methods"]):  # those that an entry adds are its own alone
+        entries = [entry | {"methods": entry["methods"] or raw["methods"]} for entry in entries]
+    for text in hyper:
+        if text not in methods:
+            raise not_found(f"method of [hyper] in {where}", text, methods)
     given |= {
-        "tasks": list(dict.fromkeys(spec for entry in raw["tasks"] for spec in _tasks(entry, places, where))),
-        "methods": [MethodSpec.of(text, hyper) for text in raw["methods"]],
-        "training": vars(start) | raw.get("training", {}),
+        "tasks": list(dict.fromkeys(spec for entry in entries for spec in _tasks(entry, absent, where))),
+        "methods": [MethodSpec.of(text, hyper) for text in methods],
+        "training": vars(_start(given.get("backbones", ()))) | raw.get("training", {}),
         "search": vars(Search()) | search | {"space": _space(search.get("space", {}), where)},
+        "stand_ins": replaced,
     }
-    plain = plain_sweep(Sweep(name="", tasks=given["tasks"], methods=given["methods"]))
+    plain = plain_sweep(Sweep(name="", tasks=(), methods=given["methods"]))
     return _typed(plain | given, where)
+
+
+def _entry(
+    given: Mapping[str, Any], stand_in: Mapping[str, Any], places: Sequence[str], sweep: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return an entry of [[tasks]] with its datasets; what the stand-in leaves empty goes."""
+    training = {**given.get("training", {}), **stand_in.get("training", {})}
+    entry = {"methods": (), "backbones": (), **given, **stand_in, "training": training}
+    entry = {name: value for name, value in entry.items() if value != "" and name != "stand_in"}
+    entry |= {name: _texts(entry[name]) for name in ("methods", "backbones")}
+    entry["dataset"] = _texts(entry.get("dataset", places))
+    start = _start(entry["backbones"] or sweep.get("backbones", ()))
+    entry["training"] = vars(start) | sweep.get("training", {}) | training if training else None
+    return entry
+
+
+def _start(backbones: Sequence[str]) -> SweepTraining:
+    return HEAD_TRAINING if any(map(is_heads, backbones)) else TRAINING
 
 
 def _typed(plain: Mapping[str, Any], where: str) -> Sweep:
@@ -266,15 +380,12 @@ def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
     return space
 
 
-def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
+def _tasks(given: Mapping[str, Any], absent: Collection[str], where: str) -> Iterator[TaskSpec]:
     """Yield the tasks of an entry: for each dataset, every combination of the parameters' values."""
     params = dict(given)
-    about = {
-        name: params.pop(name) for name in ("base", "unlabelled", "on_empty", "methods") if name in params
-    }
-    about |= {"methods": tuple(_texts(about["methods"]))} if "methods" in about else {}
-    places = _texts(params.pop("dataset", datasets))
-    protocol, canonical = params.pop("protocol", None), params.pop("canonical", None)
+    own = ("base", "unlabelled", "on_empty", "methods", "backbones", "training")
+    about = {name: params.pop(name) for name in own if name in params}
+    places, protocol, canonical = (params.pop(name, None) for name in ("dataset", "protocol", "canonical"))
     if (protocol is None) == (canonical is None):
         raise InputError(f'a task of {where} needs protocol = or canonical =, such as canonical = "uda_*"')
     if not places:
@@ -283,8 +394,25 @@ def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Ite
     points = [zip(params, point, strict=True) for point in itertools.product(*values)]
     texts = [" ".join([str(protocol), *(f"{name}={value}" for name, value in point)]) for point in points]
     for place in places:
-        for text in texts if canonical is None else _canonical(place, canonical):
+        if canonical is not None:  # of a dataset that is not here they are not known
+            texts = [f"canonical {canonical}"] if place in absent else _canonical(place, canonical)
+        for text in texts:
             yield TaskSpec(dataset=place, protocol=text, **about)
+
+
+def faults(datasets: Iterable[str]) -> dict[str, str]:
+    """Return the datasets that cannot be opened here, and why."""
+    names = list(dict.fromkeys(datasets))
+    with ThreadPoolExecutor() as pool:  # a server that does not answer is waited for once
+        return {name: why for name, why in zip(names, pool.map(_fault, names), strict=True) if why}
+
+
+def _fault(dataset: str) -> str:
+    try:
+        open_dataset(dataset)
+    except (NotFoundError, StorageError, MissingExtraError) as error:
+        return str(error).partition("Looked in:")[0].strip()
+    return ""
 
 
 def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
