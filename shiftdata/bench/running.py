@@ -111,7 +111,8 @@ def _settings(
     if search.kind == "defaults":
         return [{}]
     space = search.space_of(job.method)
-    space = {name: hyper for name, hyper in space.items() if name not in method.hyper}
+    fixed = {*method.hyper, *(["batch"] if is_heads(job.backbone) else [])}  # heads take all rows at once
+    space = {name: hyper for name, hyper in space.items() if name not in fixed}
     names = f"{job.task.protocol} {job.backbone}", f"{job.method}@{job.variant}"
     if search.kind == "random":
         return [drawn(space, search.seed, names[1], trial) for trial in range(search.trials)]

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from shiftdata.baselines import Hyper, Method, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
@@ -40,6 +40,7 @@ STARTUP = 5
 TRAINING_NUMBERS = frozenset(
     field.name for field in fields(Training) if field.type in ("int", "float") and field.name != "threads"
 )
+Typed = TypeVar("Typed")
 #: The settings of trials, each with its score.
 Past: TypeAlias = Sequence[tuple[Mapping[str, float], float]]
 
@@ -298,14 +299,14 @@ def sweep_of(
     stand_ins: bool = False,
 ) -> Sweep:
     """Make a sweep of plain data, as a .toml file has it."""
-    keys = {field.name for field in fields(Sweep)} - {"fraction", "stand_ins"} | {"datasets", "hyper"}
+    keys = {field.name for field in fields(Sweep)} - {"fraction"} | {"datasets", "hyper", "stand_ins"}
     for key in raw:
         if key not in keys:
             raise not_found(f"key of {where}", key, keys)
     for key in ("tasks", "methods", "backbones"):
         if not raw.get(key, key == "backbones"):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
-    given = {name: value for name, value in raw.items() if name not in ("datasets", "hyper")}
+    given = {name: value for name, value in raw.items() if name not in ("datasets", "hyper", "stand_ins")}
     given |= {name: _texts(raw[name]) for name in ("backbones", "rules", "imports") if name in raw}
     import_methods(given.get("imports", ()))
     hyper, search = raw.get("hyper", {}), raw.get("search", {})
@@ -313,8 +314,8 @@ def sweep_of(
     entries: list[dict[str, Any]] = []
     replaced: dict[str, str] = {}
     for each in raw["tasks"]:
-        stand_in = each.get("stand_in", {}) if stand_ins else {}
-        entries.append(_entry(each, stand_in, places, given))
+        stand_in = _stand_in(each, raw.get("stand_ins", {})) if stand_ins else {}
+        entries.append(_entry(each, stand_in, places, given, where))
         if "dataset" in stand_in:
             name = ", ".join(entries[-1]["dataset"])
             replaced |= dict.fromkeys(_texts(each.get("dataset", places)), name)
@@ -322,7 +323,7 @@ def sweep_of(
     absent = faults(canonical)
     methods = [*dict.fromkeys([*raw["methods"], *(text for entry in entries for text in entry["methods"])])]
     if len(methods) > len(raw["methods"]):  # those that an entry adds are its own alone
-        entries = [entry | {"methods": entry["methods"] or raw["methods"]} for entry in entries]
+        entries = [entry | {"methods": entry["methods"] or tuple(raw["methods"])} for entry in entries]
     for text in hyper:
         if text not in methods:
             raise not_found(f"method of [hyper] in {where}", text, methods)
@@ -334,20 +335,37 @@ def sweep_of(
         "stand_ins": replaced,
     }
     plain = plain_sweep(Sweep(name="", tasks=(), methods=given["methods"]))
-    return _typed(plain | given, where)
+    return _typed(Sweep, plain | given, where)
+
+
+def _stand_in(entry: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what replaces an entry's keys with --stand-ins: a table of [stand_ins], by its name."""
+    name = entry.get("stand_in")
+    if name is not None and name not in named:
+        raise not_found("stand-in", name, named, "A stand-in is a table [stand_ins.NAME].")
+    return named[name] if name else {}
 
 
 def _entry(
-    given: Mapping[str, Any], stand_in: Mapping[str, Any], places: Sequence[str], sweep: Mapping[str, Any]
+    given: Mapping[str, Any],
+    stand_in: Mapping[str, Any],
+    places: Sequence[str],
+    sweep: Mapping[str, Any],
+    where: str,
 ) -> dict[str, Any]:
-    """Return an entry of [[tasks]] with its datasets; what the stand-in leaves empty goes."""
-    training = {**given.get("training", {}), **stand_in.get("training", {})}
-    entry = {"methods": (), "backbones": (), **given, **stand_in, "training": training}
+    """Return an entry of [[tasks]] with its datasets; what the stand-in leaves empty goes.
+
+    The training of a stand-in is all its own, that of an entry changes the sweep's.
+    """
+    entry = {"methods": (), "backbones": (), **given, **stand_in}
     entry = {name: value for name, value in entry.items() if value != "" and name != "stand_in"}
     entry |= {name: _texts(entry[name]) for name in ("methods", "backbones")}
     entry["dataset"] = _texts(entry.get("dataset", places))
-    start = _start(entry["backbones"] or sweep.get("backbones", ()))
-    entry["training"] = vars(start) | sweep.get("training", {}) | training if training else None
+    below = {} if "training" in stand_in else sweep.get("training", {})
+    if "training" in entry:
+        start = _start(entry["backbones"] or sweep.get("backbones", ()))
+        training = vars(start) | below | entry["training"]
+        entry["training"] = _typed(SweepTraining, training, f"a task's training in {where}")
     return entry
 
 
@@ -355,9 +373,9 @@ def _start(backbones: Sequence[str]) -> SweepTraining:
     return HEAD_TRAINING if any(map(is_heads, backbones)) else TRAINING
 
 
-def _typed(plain: Mapping[str, Any], where: str) -> Sweep:
+def _typed(kind: type[Typed], plain: Mapping[str, Any], where: str) -> Typed:
     try:
-        return record(Sweep, read_json(json.dumps(plain, default=vars), constants=True))
+        return record(kind, read_json(json.dumps(plain, default=vars), constants=True))
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -439,4 +457,4 @@ def folder_sweep(folder: Path) -> Sweep:
         raise InputError(f"{folder} has no {SWEEP}: give the --folder of a sweep")
     plain = read_json(path)
     import_methods(plain["imports"])
-    return _typed(plain, f"{path}, of another version")
+    return _typed(Sweep, plain, f"{path}, of another version")
