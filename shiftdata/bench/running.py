@@ -57,7 +57,7 @@ def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[I
     return [
         identity(job, device)
         for spec, method, backbone in sweep.studies()
-        for job in _study(sweep, spec, method, backbone, past)
+        for job in study_of(sweep, spec, method, backbone, past)
     ]
 
 
@@ -77,10 +77,13 @@ def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
     return [Unit(runs) for runs in left if runs]
 
 
-def _study(
+def study_of(
     sweep: Sweep, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, Past]
 ) -> Iterator[Job]:
-    """Yield the jobs of a study: its trials so far, then the further seeds of the best."""
+    """Yield the jobs of a study: its trials so far, then the further seeds of the best.
+
+    `past` has the results of the studies that a search needs, by their id.
+    """
     search = sweep.search
     training = spec.training or sweep.training
     start = Job(
