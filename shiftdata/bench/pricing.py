@@ -1,8 +1,8 @@
 """The price of a sweep before it starts: runs, hours and disk, from measured steps.
 
-Runs whose steps take equally long are a `Kind`: the same base, backbone, method and batch. A few steps of each
-are trained on the task itself, with one evaluation of a few rows, after a warm-up; frozen features are not
-computed for it, random numbers of their width take as long to train on.
+Runs whose steps take equally long are a `Kind`: the same base, backbone, method and batch. A few steps of
+each are trained on the task itself, after a warm-up, with one evaluation of a few rows. Frozen features are
+not computed for it: random numbers of their width take as long to train on.
 """
 
 from __future__ import annotations
@@ -126,9 +126,7 @@ class Price:
     @property
     def hours(self) -> float:
         """Hours of cores that are left, or of a GPU."""
-        cpu = self.device == "cpu"
-        used = sum(line.processor if cpu else line.seconds for line in self.lines.values())
-        return (used + self.features[1]) / 3600
+        return (sum(map(self._used, self.lines.values())) + self.features[1]) / 3600
 
     @property
     def wall(self) -> float:
@@ -137,34 +135,36 @@ class Price:
         return (seconds / self.workers + self.features[1]) / 3600
 
     def __str__(self) -> str:
-        unit = "core hours" if self.device == "cpu" else "GPU hours"
         several = len({backbone for backbone, _ in self.lines}) > 1
         body = [
             (
                 f"{method}, {backbone}" if several else method,
                 f"{line.runs:,}",
                 f"{line.left:,}",
-                _hours((line.processor if self.device == "cpu" else line.seconds) / 3600),
+                _hours(self._used(line) / 3600),
             )
             for (backbone, method), line in self.lines.items()
         ]
         if self.features[0]:
-            rows = f"features of {self.features[0]:,} rows, once"
-            body.append((rows, "", "", _hours(self.features[1] / 3600)))
+            body.append((f"features of {self.features[0]:,} rows", "", "", _hours(self.features[1] / 3600)))
         body.append(("total", f"{self.runs:,}", f"{self.left:,}", _hours(self.hours)))
-        header = ("method", "runs", "left", unit)
+        header = ("method", "runs", "left", "core hours" if self.device == "cpu" else "GPU hours")
         kinds, of, seconds = self.measured
+        disk = sum(line.disk for line in self.lines.values()) / 2**20
+        others = "; the others take the mean of their method and backbone" if kinds < of else ""
         lines = [
-            f"{self.studies:,} studies on {self.tasks:,} tasks: {self.runs:,} runs, {self.runs - self.left:,} done",
+            f"{self.studies:,} studies on {self.tasks:,} tasks",
             aligned(header, body, [False, True, True, True]),
-            f"wall time with {self.workers} worker{'s' if self.workers > 1 else ''}: {_hours(self.wall)} h; "
-            f"records: at most {sum(line.disk for line in self.lines.values()) / 2**20:,.1f} MiB",
-            f"measured on this machine ({self.device}): {kinds:,} of {of:,} kinds of runs, a few steps and an "
-            f"evaluation of each after a warm-up, in {seconds:.0f} s"
-            + ("; the others are priced as the mean of their method and backbone" if kinds < of else ""),
+            f"on the clock with --workers {self.workers}: {_hours(self.wall)} h; "
+            f"records: up to {disk:,.1f} MiB",
+            f"from a few steps and an evaluation of {kinds:,} of {of:,} kinds of runs, after a warm-up, on "
+            f"{self.device} as it is now ({seconds:.0f} s){others}",
         ]
         lines += [f"cannot be made, {count:,} studies: {why}" for why, count in self.refused.items()]
         return "\n".join(lines)
+
+    def _used(self, line: Line) -> float:
+        return line.processor if self.device == "cpu" else line.seconds
 
 
 def _hours(hours: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -410,7 +411,10 @@ def _tasks(given: Mapping[str, Any], absent: Collection[str], where: str) -> Ite
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
     values = [value if isinstance(value, list) else [value] for value in params.values()]
     points = [zip(params, point, strict=True) for point in itertools.product(*values)]
-    texts = [" ".join([str(protocol), *(f"{name}={value}" for name, value in point)]) for point in points]
+    texts = [
+        " ".join([str(protocol), *(shlex.quote(f"{name}={value}") for name, value in point)])
+        for point in points
+    ]
     for place in places:
         if canonical is not None:  # of a dataset that is not here they are not known
             texts = [f"canonical {canonical}"] if place in absent else _canonical(place, canonical)

@@ -160,8 +160,8 @@ def _absent(absent: Any, plan: Any) -> str:
         [
             "Not on this machine, and not priced:",
             *lines,
-            "`shiftdata build NAME` builds one, and says which raw files it needs and how to get them. Without "
-            "them: --stand-ins for embedded datasets of the same kind, --skip-missing, or --dataset NAME",
+            "`shiftdata build NAME` builds one, and says which raw files it needs and how to get them.",
+            "Or: --stand-ins for embedded datasets of the same kind, --skip-missing, --dataset NAME",
         ]
     )
 

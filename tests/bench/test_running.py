@@ -189,6 +189,26 @@ def test_killed_at_random_and_resumed_it_leaves_the_same(sweep, whole, tmp_path)
     assert said(folder) == said(whole)
 
 
+@pytest.mark.slow
+def test_a_part_that_is_killed_goes_on_and_is_a_part_of_the_whole(sweep, whole, tmp_path):
+    folder, part = tmp_path / "part", sweep.share(0.5)
+    begin(part, folder)
+    with subprocess.Popen(resuming(folder), env=known(), stdout=QUIET) as process:
+        until = time.monotonic() + 120
+        while not list((folder / RECORDS).glob("[!.]*.parquet")) and time.monotonic() < until:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    assert 0 < progress_of(part, folder).left < 4
+    assert subprocess.run(resuming(folder), env=known(), stdout=QUIET, check=False).returncode == 0
+    assert {row[0] for row in said(folder)} < {row[0] for row in said(whole)}
+    assert len(Records.read(folder)) == 4
+    assert "--fraction 0.5 (1 tasks, 2 trials, 1 seeds)" in str(sd.bench.report(folder))
+    run_sweep(sweep, folder)
+    assert [row[:2] for row in said(folder)] == [row[:2] for row in said(whole)]
+    with pytest.raises(InputError, match="a larger part of the sweep"):
+        run_sweep(part, folder)
+
+
 def test_a_sweep_that_is_done_trains_nothing_again(sweep, whole):
     before = {path: path.stat().st_mtime_ns for path in (whole / RECORDS).iterdir()}
     run_sweep(sweep, whole, on_unit=lambda *_: pytest.fail("it was done"))
