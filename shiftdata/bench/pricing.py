@@ -71,12 +71,15 @@ class Kind(NamedTuple):
 
 
 class Seconds(NamedTuple):
-    """The time of a step, and of predicting a row: on the wall, and of the processor."""
+    """The time of a step, of predicting a row and of the beginning: on the clock, and of the processor."""
 
     step: float
     row: float
     processor_step: float
     processor_row: float
+    #: Before the first step.
+    begin: float = 0.0
+    processor_begin: float = 0.0
     #: Steps that a run takes for each of its `steps`: methods of several stages take more.
     steps: float = 1.0
 
@@ -224,7 +227,7 @@ def price(
         studies=len(studies) + refused.total(),
         refused=refused,
         absent=missing,
-        features=_features(studies, device),
+        features=_features(studies),
         measured=(len(seconds), len(kinds), time.monotonic() - begun),
         device=device.partition(":")[0],
         workers=workers,
@@ -310,8 +313,8 @@ def _add(
             steps, evaluations = 0, 1
         rows = evaluated * evaluations
         relabels = steps * job.training.batch if "rs" in job.method.split("+")[:-1] else 0
-        wall = steps * cost.step + (rows + relabels) * cost.row
-        used = steps * cost.processor_step + (rows + relabels) * cost.processor_row
+        wall = cost.begin + steps * cost.step + (rows + relabels) * cost.row
+        used = cost.processor_begin + steps * cost.processor_step + (rows + relabels) * cost.processor_row
         prices.append((wall, used, RECORD + evaluations * size))
     mean = [fmean(column) for column in zip(*prices, strict=True)]
     here = [done.get((job.study, job.trial), 0) for job in study.jobs]
@@ -359,13 +362,13 @@ def _timed(job: Job, device: str) -> Seconds:
     is_frozen = encoder is not None or (
         is_numbers and FORMS.get((modality_of(task.metadata), "numbers")) == "frozen"
     )
-    watch = _Watch(WARM_UP + timed, device)
     features = _like_features(task.metadata, encoder) if is_frozen else None
     every = WARM_UP + timed + 1
     has_select = any(rows.role == "select" for rows in small.sets.values())
     training = replace(job.training, evaluate_every=every if has_select else 0)
     if training.steps < every:
         training = replace(training, steps=every)
+    watch = _Watch(WARM_UP + timed, device)
     with suppress(_EnoughError):
         train(
             small,
@@ -394,6 +397,7 @@ class _Watch:
     last: int
     device: str
     times: list[tuple[float, float]] = field(default_factory=list)
+    begun: tuple[float, float] = field(default_factory=lambda: (time.monotonic(), time.process_time()))
     total: int = 0
 
     def __call__(self, done: int, total: int) -> None:
@@ -412,7 +416,8 @@ class _Watch:
         row_wall, row_used = 0.0, 0.0
         if rows and is_whole:
             row_wall, row_used = (np.maximum(spans[-1] - (wall, used), 0) / rows).tolist()
-        return Seconds(wall, row_wall, used, row_used, max(1.0, self.total / steps))
+        begin = np.maximum(np.subtract(self.times[0], self.begun) - (wall, used), 0).tolist()
+        return Seconds(wall, row_wall, used, row_used, *begin, steps=max(1.0, self.total / steps))
 
 
 def _small(task: Task) -> Task:
@@ -464,7 +469,7 @@ def _timed_prediction(job: Job, task: Task, device: str) -> Seconds:
     return Seconds(0, (time.monotonic() - begun) / rows, 0, (time.process_time() - used) / rows)
 
 
-def _features(studies: Sequence[Study], device: str) -> tuple[int, float]:
+def _features(studies: Sequence[Study]) -> tuple[int, float]:
     """Return the rows whose features no cache has, and the seconds that they take."""
     rows: dict[tuple[str, str | None, str], list[IntArray]] = {}
     for spec, backbone in dict.fromkeys((study.spec, study.backbone) for study in studies):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -152,13 +153,21 @@ def _print_price(plan: Any, folder: Path, absent: Any, device: str, workers: int
         print(_absent(absent, plan))
 
 
-def _absent(absent: Any, plan: Any) -> str:
+def _absent(absent: Mapping[str, str], plan: Any) -> str:
     """List the datasets that cannot be opened, and how to get them."""
-    counts = Counter(task.dataset for task in plan.tasks)
-    lines = [f"  {name} ({counts[name]:,} tasks): {why}" for name, why in absent.items() if counts[name]]
+    tasks = Counter(task.dataset for task in plan.tasks)
+    studies = Counter(task.dataset for task, _, _ in plan.studies())
+    lines = ["Not on this machine, and not priced:"]
+    for name, count in tasks.items():
+        if name not in absent:
+            continue
+        splits = [task.protocol for task in plan.tasks if task.dataset == name]
+        canonical = [text for text in splits if text.startswith("canonical ")]
+        runs = f"{count:,} tasks, {studies[name] * plan.runs_of_a_study:,} runs"
+        why = "" if absent[name].startswith("unknown dataset") else f" ({absent[name]})"
+        lines.append(f"  {name}: {f'its {canonical[0]} splits' if canonical else runs}{why}")
     return "\n".join(
         [
-            "Not on this machine, and not priced:",
             *lines,
             "`shiftdata build NAME` builds one, and says which raw files it needs and how to get them.",
             "Or: --stand-ins for embedded datasets of the same kind, --skip-missing, --dataset NAME",

@@ -13,9 +13,9 @@ from tests.bench.jobs import SWEEP
 
 @pytest.fixture
 def steps_take(monkeypatch):
-    """A step takes 2 s and a row .5 s on the clock, 1 s and .25 s of the processor."""
+    """A step takes 2 s, a row .5 s, the beginning 3 s on the clock, and half of that of the processor."""
     monkeypatch.setattr(
-        "shiftdata.bench.pricing._timed", lambda job, device: Seconds(2.0, 0.5, 1.0, 0.25, 1.0)
+        "shiftdata.bench.pricing._timed", lambda job, device: Seconds(2.0, 0.5, 1.0, 0.25, 3.0, 1.5)
     )
 
 
@@ -25,7 +25,7 @@ def test_runs_are_steps_and_evaluations_and_those_that_are_recorded_cost_nothing
     before = price(sweep, tmp_path, workers=2)
     rows = [sum(len(task.make().rows(name)) for name in ("validation", "test")) for task in sweep.tasks]
     # 2 methods x 2 trials on each task: 6 steps, evaluated after 3 and 6.
-    seconds = sum(4 * (6 * 1.0 + 2 * n * 0.25) for n in rows)
+    seconds = sum(4 * (1.5 + 6 * 1.0 + 2 * n * 0.25) for n in rows)
     assert (before.tasks, before.studies, before.runs, before.left) == (2, 4, 8, 8)
     assert math.isclose(before.hours, seconds / 3600)
     assert math.isclose(before.wall, seconds * 2 / 2 / 3600)
@@ -34,7 +34,7 @@ def test_runs_are_steps_and_evaluations_and_those_that_are_recorded_cost_nothing
     after = price(sweep, tmp_path)
     done = next(n for task, n in zip(sweep.tasks, rows, strict=True) if task in sweep.share(0.5).tasks)
     assert (after.runs, after.left) == (8, 4)
-    assert math.isclose(after.hours, (seconds - 4 * (6 + 0.5 * done)) / 3600)
+    assert math.isclose(after.hours, (seconds - 4 * (7.5 + 0.5 * done)) / 3600)
 
 
 @pytest.mark.usefixtures("steps_take")

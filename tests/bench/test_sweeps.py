@@ -209,13 +209,13 @@ def test_datasets_that_are_not_here_are_listed_and_may_be_left_out(tiny, tmp_pat
     folder = ["--folder", str(tmp_path / "runs"), "--quiet"]
     assert cli(["sweep", str(file), *folder]) == 1
     refused = capsys.readouterr().err
-    assert "not_here (1 tasks): unknown dataset" in refused
+    assert "not_here: 1 tasks, 1 runs" in refused
     assert "--stand-ins" in refused
     assert not (tmp_path / "runs").exists()
     assert cli(["sweep", str(file), *folder, "--dry-run"]) == 0
     printed = capsys.readouterr().out
     assert "1 studies on 1 tasks" in printed
-    assert "not_here (1 tasks)" in printed
+    assert "not_here: 1 tasks, 1 runs" in printed
     assert not (tmp_path / "runs").exists()
     assert cli(["sweep", str(file), *folder, "--skip-missing"]) == 0
     assert "1 done" in capsys.readouterr().out
