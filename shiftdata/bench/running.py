@@ -252,7 +252,7 @@ def _begin(sweep: Sweep, folder: Path) -> None:
         if differ:
             shown = f"{'; '.join(sorted(differ)):.400}"
             raise InputError(f"{folder} was begun as another sweep ({shown}): give it another folder")
-        if (larger := begun["fraction"]) > sweep.fraction:
+        if (larger := begun.get("fraction", 1.0)) > sweep.fraction:
             raise InputError(
                 f"{folder} has a larger part of the sweep, {larger:g} of it: ask for that or more, or give "
                 "another folder"

@@ -41,6 +41,8 @@ STARTUP = 5
 TRAINING_NUMBERS = frozenset(
     field.name for field in fields(Training) if field.type in ("int", "float") and field.name != "threads"
 )
+#: The errors of a dataset that cannot be opened.
+NOT_HERE = (NotFoundError, StorageError, MissingExtraError)
 Typed = TypeVar("Typed")
 #: The settings of trials, each with its score.
 Past: TypeAlias = Sequence[tuple[Mapping[str, float], float]]
@@ -320,8 +322,6 @@ def sweep_of(
         if "dataset" in stand_in:
             name = ", ".join(entries[-1]["dataset"])
             replaced |= dict.fromkeys(_texts(each.get("dataset", places)), name)
-    canonical = {place for entry in entries if entry.get("canonical") for place in entry["dataset"]}
-    absent = faults(canonical)
     methods = [*dict.fromkeys([*raw["methods"], *(text for entry in entries for text in entry["methods"])])]
     if len(methods) > len(raw["methods"]):  # those that an entry adds are its own alone
         entries = [entry | {"methods": entry["methods"] or tuple(raw["methods"])} for entry in entries]
@@ -329,7 +329,7 @@ def sweep_of(
         if text not in methods:
             raise not_found(f"method of [hyper] in {where}", text, methods)
     given |= {
-        "tasks": list(dict.fromkeys(spec for entry in entries for spec in _tasks(entry, absent, where))),
+        "tasks": list(dict.fromkeys(spec for entry in entries for spec in _tasks(entry, where))),
         "methods": [MethodSpec.of(text, hyper) for text in methods],
         "training": vars(_start(given.get("backbones", ()))) | raw.get("training", {}),
         "search": vars(Search()) | search | {"space": _space(search.get("space", {}), where)},
@@ -399,7 +399,7 @@ def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
     return space
 
 
-def _tasks(given: Mapping[str, Any], absent: Collection[str], where: str) -> Iterator[TaskSpec]:
+def _tasks(given: Mapping[str, Any], where: str) -> Iterator[TaskSpec]:
     """Yield the tasks of an entry: for each dataset, every combination of the parameters' values."""
     params = dict(given)
     own = ("base", "unlabelled", "on_empty", "methods", "backbones", "training")
@@ -415,31 +415,39 @@ def _tasks(given: Mapping[str, Any], absent: Collection[str], where: str) -> Ite
         " ".join([str(protocol), *(shlex.quote(f"{name}={value}") for name, value in point)])
         for point in points
     ]
-    for place in places:
-        if canonical is not None:  # of a dataset that is not here they are not known
-            texts = [f"canonical {canonical}"] if place in absent else _canonical(place, canonical)
-        for text in texts:
+    every: Iterable[list[str]] = itertools.repeat(texts)
+    if canonical is not None:
+        with ThreadPoolExecutor() as pool:  # a server that does not answer is waited for once
+            every = pool.map(_canonical, places, itertools.repeat(canonical))
+    for place, of in zip(places, every, strict=False):
+        for text in of:
             yield TaskSpec(dataset=place, protocol=text, **about)
 
 
 def faults(datasets: Iterable[str]) -> dict[str, str]:
     """Return the datasets that cannot be opened here, and why."""
     names = list(dict.fromkeys(datasets))
-    with ThreadPoolExecutor() as pool:  # a server that does not answer is waited for once
+    with ThreadPoolExecutor() as pool:
         return {name: why for name, why in zip(names, pool.map(_fault, names), strict=True) if why}
 
 
 def _fault(dataset: str) -> str:
     try:
         open_dataset(dataset)
-    except (NotFoundError, StorageError, MissingExtraError) as error:
+    except NOT_HERE as error:
         return str(error).partition("Looked in:")[0].strip()
     return ""
 
 
 def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
-    """Return the protocols of a dataset's canonical splits whose names match a pattern."""
-    splits = open_dataset(place).manifest.canonical_splits
+    """Return the protocols of a dataset's canonical splits whose names match a pattern.
+
+    Those of a dataset that is not here are not known: the pattern stands for them.
+    """
+    try:
+        splits = open_dataset(place).manifest.canonical_splits
+    except NOT_HERE:
+        return [f"canonical {patterns}"]
     chosen = [
         split.protocol for split in splits if any(fnmatchcase(split.name, text) for text in _texts(patterns))
     ]

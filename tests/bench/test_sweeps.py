@@ -83,7 +83,6 @@ def test_a_sweep_is_kept_whole(tiny, tmp_path):
 @pytest.fixture
 def everything_is_here(monkeypatch):
     """Datasets have one canonical split and are not opened."""
-    monkeypatch.setattr("shiftdata.bench.sweep.faults", lambda datasets: {})
     monkeypatch.setattr("shiftdata.bench.sweep._canonical", lambda place, patterns: ["label-shift"])
 
 
