@@ -416,8 +416,8 @@ class _Watch:
         row_wall, row_used = 0.0, 0.0
         if rows and is_whole:
             row_wall, row_used = (np.maximum(spans[-1] - (wall, used), 0) / rows).tolist()
-        begin = np.maximum(np.subtract(self.times[0], self.begun) - (wall, used), 0).tolist()
-        return Seconds(wall, row_wall, used, row_used, *begin, steps=max(1.0, self.total / steps))
+        begin, began = np.maximum(np.subtract(self.times[0], self.begun) - (wall, used), 0).tolist()
+        return Seconds(wall, row_wall, used, row_used, begin, began, max(1.0, self.total / steps))
 
 
 def _small(task: Task) -> Task:
