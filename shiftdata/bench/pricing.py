@@ -154,7 +154,7 @@ class Price:
         header = ("method", "runs", "left", "core hours" if self.device == "cpu" else "GPU hours")
         kinds, of, seconds = self.measured
         disk = sum(line.disk for line in self.lines.values()) / 2**20
-        others = "; the others take the mean of their method and backbone" if kinds < of else ""
+        others = "; the others take the mean of those most like them" if kinds < of else ""
         lines = [
             f"{self.studies:,} studies on {self.tasks:,} tasks",
             aligned(header, body, [False, True, True, True]),
@@ -198,8 +198,8 @@ def price(
 ) -> Price:
     """Return the price of the runs of a sweep that its folder does not have yet.
 
-    Runs are timed on this machine until `budget` seconds are spent; further kinds take the mean of their
-    method and backbone. `absent` are datasets that are not here, whose tasks are counted and not priced.
+    Each backbone, method and batch is timed on this machine, and further kinds until `budget` seconds are
+    spent; the others take the mean of those most like them. `absent` are datasets that are not here, whose tasks are counted and not priced.
     `on_kind` gets the number of kinds that were timed, and of all.
     """
     present = tuple(spec for spec in sweep.tasks if spec.dataset not in absent)
@@ -278,12 +278,15 @@ def _kind(job: Job) -> Kind:
 def _measure(
     kinds: Mapping[Kind, Job], device: str, until: float, on_kind: Callable[[int, int], object]
 ) -> tuple[dict[Kind, Seconds], dict[Kind, str]]:
-    """Time the kinds, each method and backbone first, as long as there is time; return failures too."""
-    seen: Counter[tuple[str, str]] = Counter()
+    """Time each backbone, method and batch, and further kinds as long as there is time.
+
+    Return the kinds that cannot be trained too, with the reason.
+    """
+    seen: Counter[tuple[str, str, int]] = Counter()
     rank = {}
     for kind in kinds:
-        rank[kind] = seen[kind.backbone, kind.method]
-        seen[kind.backbone, kind.method] += 1
+        rank[kind] = seen[kind.backbone, kind.method, kind.batch]
+        seen[kind.backbone, kind.method, kind.batch] += 1
     seconds: dict[Kind, Seconds] = {}
     failed: dict[Kind, str] = {}
     for number, kind in enumerate(sorted(kinds, key=rank.__getitem__)):
@@ -329,15 +332,15 @@ def _add(
 
 
 def _of(kind: Kind, seconds: Mapping[Kind, Seconds]) -> Seconds:
-    """Return the time of a kind, or the mean of those of its method and backbone, else of its backbone."""
+    """Return the time of a kind, or the mean of those that are most like it."""
     if kind in seconds:
         return seconds[kind]
-    for same in (("backbone", "method"), ("backbone",), ()):
+    for same in (("backbone", "method", "batch"), ("backbone", "method"), ("backbone",), ()):
         wanted = [getattr(kind, name) for name in same]
         alike = [of for each, of in seconds.items() if [getattr(each, name) for name in same] == wanted]
         if alike:
             return Seconds.mean(alike)
-    return Seconds(0, 0, 0, 0)
+    return Seconds(0.0, 0.0, 0.0, 0.0)
 
 
 def _evaluation(task: Task) -> tuple[int, int]:
