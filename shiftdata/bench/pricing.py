@@ -199,8 +199,8 @@ def price(
     """Return the price of the runs of a sweep that its folder does not have yet.
 
     Each backbone, method and batch is timed on this machine, and further kinds until `budget` seconds are
-    spent; the others take the mean of those most like them. `absent` are datasets that are not here, whose tasks are counted and not priced.
-    `on_kind` gets the number of kinds that were timed, and of all.
+    spent; the others take the mean of those most like them. `absent` are datasets that are not here, whose
+    tasks are counted and not priced. `on_kind` gets the number of kinds that were timed, and of all.
     """
     present = tuple(spec for spec in sweep.tasks if spec.dataset not in absent)
     missing = Counter(spec.dataset for spec in sweep.tasks if spec.dataset in absent)
