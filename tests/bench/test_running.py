@@ -18,7 +18,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.baselines import Training
-from shiftdata.bench import Records, Sweep, progress_of, run_sweep, select, sweep_of
+from shiftdata.bench import Records, Sweep, folder_sweep, progress_of, report, run_sweep, select, sweep_of
 from shiftdata.bench.records import RECORDS
 from shiftdata.cli.app import main as cli
 from shiftdata.data.executors import Here, Pool
@@ -193,16 +193,21 @@ def test_killed_at_random_and_resumed_it_leaves_the_same(sweep, whole, tmp_path)
 def test_a_part_that_is_killed_goes_on_and_is_a_part_of_the_whole(sweep, whole, tmp_path):
     folder, part = tmp_path / "part", sweep.share(0.5)
     begin(part, folder)
-    with subprocess.Popen(resuming(folder), env=known(), stdout=QUIET) as process:
-        until = time.monotonic() + 120
-        while not list((folder / RECORDS).glob("[!.]*.parquet")) and time.monotonic() < until:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-    assert 0 < progress_of(part, folder).left < 4
-    assert subprocess.run(resuming(folder), env=known(), stdout=QUIET, check=False).returncode == 0
+    code = (
+        "import os, pathlib, signal, sys\n"
+        "from shiftdata.bench import folder_sweep, run_sweep\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "end = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "run_sweep(folder_sweep(folder), folder, on_unit=end)\n"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    killed = subprocess.run(command, env=known(), stdout=QUIET, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert progress_of(part, folder).left == 3
+    run_sweep(folder_sweep(folder), folder)
     assert {row[0] for row in said(folder)} < {row[0] for row in said(whole)}
     assert len(Records.read(folder)) == 4
-    assert "--fraction 0.5 (1 tasks, 2 trials, 1 seeds)" in str(sd.bench.report(folder))
+    assert "--fraction 0.5 (1 tasks, 2 trials, 1 seeds)" in str(report(folder))
     run_sweep(sweep, folder)
     assert [row[:2] for row in said(folder)] == [row[:2] for row in said(whole)]
     with pytest.raises(InputError, match="a larger part of the sweep"):
