@@ -109,7 +109,7 @@ def command(
     plan = read_sweep(sweep, datasets, stand_ins=stand_ins)
     absent = faults(task.dataset for task in plan.tasks)
     if absent and not (skip_missing or dry_run):
-        raise InputError(f"{plan.name} names datasets that are not here. {_absent(absent, plan)}")
+        raise InputError(f"{plan.name} names datasets that are {_absent(absent, plan)}")
     if skip_missing and absent:
         plan = plan.without(absent)
     if fraction is not None:
@@ -148,7 +148,8 @@ def _print_price(plan: Any, folder: Path, absent: Any, device: str, workers: int
         priced = price(plan, folder, device=device, workers=workers, absent=absent, on_kind=on_kind)
     part = part_of(plain_sweep(plan))
     print(f"{plan.name}: {plan.about}" + (f"\n{part}" if part else ""))
-    print(priced)
+    if priced.studies:
+        print(priced)
     if absent:
         print(_absent(absent, plan))
 
@@ -157,7 +158,7 @@ def _absent(absent: Mapping[str, str], plan: Any) -> str:
     """List the datasets that cannot be opened, and how to get them."""
     tasks = Counter(task.dataset for task in plan.tasks)
     studies = Counter(task.dataset for task, _, _ in plan.studies())
-    lines = ["Not on this machine, and not priced:"]
+    lines = ["not on this machine:"]
     for name, count in tasks.items():
         if name not in absent:
             continue
