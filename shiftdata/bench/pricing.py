@@ -214,8 +214,9 @@ def price(
     kinds = {kind: job for study in studies for job in study.jobs for kind in [_kind(job)]}
     begun = time.monotonic()
     seconds, failed = _measure(kinds, device, begun + budget, on_kind)
-    refused.update(why for study in studies if (why := failed.get(_kind(study.jobs[0]))))
-    studies = [study for study in studies if _kind(study.jobs[0]) not in failed]
+    firsts = [_kind(study.jobs[0]) for study in studies]
+    refused.update(failed[kind] for kind in firsts if kind in failed)
+    studies = [study for study, kind in zip(studies, firsts, strict=True) if kind not in failed]
     lines: dict[tuple[str, str], Line] = {}
     for study in studies:
         line = lines.setdefault((study.backbone, study.method.text), Line())
