@@ -102,7 +102,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Price:
-    """What a sweep will cost: a line for each backbone and method.
+    """The cost of the runs of a sweep: a line for each backbone and method.
 
     `refused` has the reasons of studies that cannot be made, `absent` the datasets that are not here, with
     the number of tasks that name them. `features` is what the features take that no cache has: rows, seconds.
@@ -492,8 +492,8 @@ def _features(studies: Sequence[Study]) -> tuple[int, float]:
         new = uncached(metadata, np.unique(np.concatenate(of)), makes)
         if len(new):
             features_of(metadata, new[:1], makes, cache=False)
-            begun = time.monotonic()
+            used = time.process_time()  # features are computed on the processor, by one process
             features_of(metadata, new[1 : ENCODED + 1], makes, cache=False)
-            seconds += (time.monotonic() - begun) / max(1, len(new[1 : ENCODED + 1])) * len(new)
+            seconds += (time.process_time() - used) / max(1, len(new[1 : ENCODED + 1])) * len(new)
             count += len(new)
     return count, math.ceil(seconds) if seconds else 0.0
