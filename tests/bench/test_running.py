@@ -209,7 +209,7 @@ def test_a_part_that_is_killed_goes_on_and_is_a_part_of_the_whole(sweep, whole, 
     assert len(Records.read(folder)) == 4
     assert "--fraction 0.5 (1 tasks, 2 trials, 1 seeds)" in str(report(Records.read(folder)))
     run_sweep(sweep, folder)
-    assert [row[:2] for row in said(folder)] == [row[:2] for row in said(whole)]
+    assert said(folder) == said(whole)
     with pytest.raises(InputError, match="a larger part of the sweep"):
         run_sweep(part, folder)
 
