@@ -216,8 +216,8 @@ TOPICS = (
         "Train many methods on many tasks into records; select models and report from these.",
         {
             "shiftdata.bench": (
-                "presets read_sweep sweep_of folder_sweep Sweep run_sweep progress_of Progress Records "
-                "RULES Rule select Selected Study Chosen report Report"
+                "presets read_sweep sweep_of folder_sweep Sweep price Price run_sweep progress_of Progress "
+                "Records RULES Rule select Selected Study Chosen report Report"
             ),
         },
     ),

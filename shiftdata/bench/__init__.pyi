@@ -1,3 +1,5 @@
+from .pricing import Price as Price
+from .pricing import price as price
 from .records import Records as Records
 from .records import Study as Study
 from .reporting import Report as Report

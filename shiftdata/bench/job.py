@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +23,9 @@ from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES, TRAINED
 from shiftdata.baselines.prediction import pretraining_flag
+from shiftdata.baselines.pretrained.heads import HEADS as PREDICTING
 from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
+from shiftdata.baselines.pretrained.predicting import predict
 from shiftdata.baselines.run import Run
 from shiftdata.baselines.sets import modality_of
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
@@ -30,7 +33,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors.base import measured
 from shiftdata.data.loading.encoders import FROZEN, fingerprint, weights_hash
 from shiftdata.data.metadata import read_metadata
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import OnEmpty, Role, Task
 from shiftdata.files import remove
@@ -40,13 +43,36 @@ from shiftdata.stable import content_hash
 HEADS = "heads"
 #: The backbones that read features: of a trained model, if "@" and its name follow.
 OF_FEATURES = (HEADS, "linear", "mlp", "mlp-bn")
+#: The method that trains no network: a model that comes trained predicts, by the head that its variant names.
+PREDICT = "predict"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepTraining(Training):
+    """Settings of a training whose length may be given in epochs, passes over the rows of the training set.
+
+    Every `evaluate_epochs` the validation set is predicted. Without `epochs`, steps count.
+    """
+
+    epochs: int = 0
+    evaluate_epochs: int = 1
+
+    def of_rows(self, rows: int) -> Training:
+        """Return the settings for a training set of this many rows."""
+        settings = {field.name: getattr(self, field.name) for field in fields(Training)}
+        if self.epochs:
+            epoch = math.ceil(rows / max(1, self.batch))
+            settings |= {"steps": self.epochs * epoch, "evaluate_every": self.evaluate_epochs * epoch}
+        return Training(**settings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """A task in a sweep: the dataset, and the protocol as on the command line.
 
-    `unlabelled` is a set that methods also see without labels, such as the test set of adaptation.
+    `unlabelled` is a set that methods also see without labels, such as the test set of adaptation. With
+    `methods`, only these of the sweep's methods are trained on the task, such as ERM on an upper bound;
+    `backbones` and `training` replace those of the sweep.
     """
 
     dataset: str
@@ -54,6 +80,9 @@ class TaskSpec:
     base: str | None = None
     unlabelled: str = ""
     on_empty: OnEmpty = "error"
+    methods: tuple[str, ...] = ()
+    backbones: tuple[str, ...] = ()
+    training: SweepTraining | None = None
 
     def make(self) -> Task:
         task = make_task(base_of(self.dataset, self.base), self.protocol, on_empty=self.on_empty)
@@ -91,17 +120,18 @@ class Job:
 
 
 @lru_cache(maxsize=1024)
-def facts_of(spec: TaskSpec) -> dict[str, str]:
-    """Return the ids of a task; if it cannot be made, `refused` is the reason."""
+def facts_of(spec: TaskSpec) -> dict[str, Any]:
+    """Return the ids of a task and its training rows; if it cannot be made, `refused` is the reason."""
     metadata = base_of(spec.dataset, spec.base)
     assert metadata.dataset is not None  # it has a name
     content_id = metadata.dataset.manifest.base(metadata.base).content_id
     facts = {"dataset": metadata.name, "base": metadata.base, "content_id": content_id}
     try:
-        task = spec.make()
-        return facts | {"task": task.describe(), "task_id": task.content_id()}
+        task = task_of(spec)
+        rows = sum(len(task.rows(name)) for name, of in task.sets.items() if of.role == "fit")
+        return facts | {"task": task.describe(), "task_id": task.content_id(), "rows": rows}
     except InputError as error:
-        return facts | {"task": spec.protocol, "task_id": "", "refused": str(error)}
+        return facts | {"task": spec.protocol, "task_id": "", "rows": 1, "refused": str(error)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,11 +168,20 @@ def identity(job: Job, device: str = "cpu") -> Identity:
     }
     refused = facts.get("refused", "")
     try:
-        method = make_method(job.method, variant=job.variant, **dict(job.hyper))
-        about |= {"hyper": method.hyper, **code_of(method)}
+        about |= method_facts(job.method, job.variant, dict(job.hyper))
     except InputError as error:
         refused = refused or str(error)
     return Identity(job=job, task=facts["task"], about=about, refused=refused)
+
+
+def method_facts(name: str, variant: str, hyper: Mapping[str, float]) -> dict[str, Any]:
+    """Return a method's hyper-parameters and the versions of its code; refuse what does not exist."""
+    if name != PREDICT:
+        method = make_method(name, variant=variant, **hyper)
+        return {"hyper": method.hyper, **code_of(method)}
+    if variant not in ("fixed", *PREDICTING):
+        raise not_found(f"head of {PREDICT}", variant, PREDICTING)
+    return {"hyper": dict(hyper)}
 
 
 def is_heads(backbone: str) -> bool:
@@ -219,7 +258,9 @@ class Setting:
         left = [run for run in unit.runs if not run.refused]
         try:
             if left:
-                rows += (_heads if is_heads(left[0].job.backbone) else _network)(self, left)
+                job = left[0].job
+                run = _trained if job.method == PREDICT else _heads if is_heads(job.backbone) else _network
+                rows += run(self, left)
             return rows
         except Exception as error:
             status, reason = reason_of(error)
@@ -298,6 +339,24 @@ def _predicted(run: Run, steps: int) -> Iterator[tuple[int, dict[str, IntArray]]
             yield entry["step"], predicted | tested(labels[entry["tested"].numpy()])
     source = {name: labels[run.scores_of(name).argmax(axis=1)] for name in validation}
     yield last, source | tested(run.predicted)
+
+
+def _trained(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
+    """Let a model that comes trained predict; its features are cached, so a killed run goes on."""
+    (identity,) = runs
+    job, task = identity.job, task_of(identity.job.task)
+    head = "auto" if job.variant == "fixed" else job.variant
+    with measured() as cost:
+        prediction = predict(
+            task, job.backbone, head=head, device=setting.device, on_rows=int, **dict[str, Any](job.hyper)
+        )
+    cost["examples"] = len(prediction.rows)
+    about = {name: prediction.about[name] for name in ("pretraining", "head")}
+    sets = {
+        name: prediction.predicted[np.searchsorted(prediction.rows, task.rows(name))]
+        for name in prediction.sets
+    }
+    return [_row(setting, identity, about, **cost, **_judged(setting, identity, task, [(0, sets)]))]
 
 
 def _sets(task: Task, role: Role) -> list[str]:

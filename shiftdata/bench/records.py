@@ -318,6 +318,20 @@ def _read_predicted(path: Path) -> pa.ChunkedArray:
     return read_parquet(path, ["predicted"])["predicted"]
 
 
+def part_of(plain: Mapping[str, Any]) -> str:
+    """Say of a sweep, as its folder stores it, which part it is and what stands in; empty if neither."""
+    parts, fraction = [], plain.get("fraction", 1.0)
+    if fraction < 1:
+        search = plain["search"]
+        cut = f"{len(plain['tasks']):,} tasks, {search['trials']} trials, {search['seeds']} seeds"
+        parts.append(f"a part, --fraction {fraction:g} ({cut})")
+    names: dict[str, list[str]] = {}
+    for replaced, name in plain.get("stand_ins", {}).items():
+        names.setdefault(name, []).append(replaced)
+    parts += [f"{name} stands in for {', '.join(replaced)}" for name, replaced in names.items()]
+    return "; ".join(parts)
+
+
 def _once(runs: pa.Table) -> pa.Table:
     """Keep each run once: a done one before one that failed, else the first."""
     order = np.argsort(np.array(runs["status"].to_pylist(), object) != DONE, kind="stable")

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.baselines.method import code_commit
-from shiftdata.bench.job import Identity, Job, Setting, TaskSpec, Unit, identity, is_heads
+from shiftdata.bench.job import Identity, Job, Setting, TaskSpec, Unit, facts_of, identity, is_heads
 from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
@@ -33,7 +33,18 @@ from shiftdata.untrusted.texts import read_json
 
 LOCK = ".lock"
 #: The fields that may change when a sweep goes on in its folder.
-MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports", "trials", "seeds")
+MAY_GROW = (
+    "about",
+    "tasks",
+    "methods",
+    "backbones",
+    "rules",
+    "keep",
+    "imports",
+    "trials",
+    "seeds",
+    "fraction",
+)
 #: The most heads that are trained together.
 TOGETHER = 1000
 #: Each trial's score by its first seed (nan: it failed) in a study, and the best trial.
@@ -46,7 +57,7 @@ def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[I
     return [
         identity(job, device)
         for spec, method, backbone in sweep.studies()
-        for job in _study(sweep, spec, method, backbone, past)
+        for job in study_of(sweep, spec, method, backbone, past)
     ]
 
 
@@ -66,25 +77,30 @@ def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
     return [Unit(runs) for runs in left if runs]
 
 
-def _study(
+def study_of(
     sweep: Sweep, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, Past]
 ) -> Iterator[Job]:
-    """Yield the jobs of a study: its trials so far, then the further seeds of the best."""
+    """Yield the jobs of a study: its trials so far, then the further seeds of the best.
+
+    `past` has the results of the studies that a search needs, by their id.
+    """
     search = sweep.search
+    training = spec.training or sweep.training
     start = Job(
         sweep=sweep.name,
         task=spec,
         method=method.name,
         variant=method.variant,
         backbone=backbone,
-        training=sweep.training,
+        training=training,
     )
+    rows = facts_of(spec)["rows"] if training.epochs else 1
     scores, best = past.get(start.study, ({}, -1))
     jobs = []
     for trial, settings in enumerate(_settings(search, start, method, scores)):
-        training, own = applied(start.training, settings)
+        asked, own = applied(training, settings)
         hyper = tuple(sorted({**method.hyper, **dict(own)}.items()))
-        jobs.append(replace(start, training=training, hyper=hyper, trial=trial))
+        jobs.append(replace(start, training=asked.of_rows(rows), hyper=hyper, trial=trial))
     each = search.seeds if search.seeds_of == "each" else 1
     yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
     if search.seeds_of == "best" and best >= 0 and len(scores) >= search.trials:
@@ -98,7 +114,8 @@ def _settings(
     if search.kind == "defaults":
         return [{}]
     space = search.space_of(job.method)
-    space = {name: hyper for name, hyper in space.items() if name not in method.hyper}
+    fixed = {*method.hyper, *(["batch"] if is_heads(job.backbone) else [])}  # heads take all rows at once
+    space = {name: hyper for name, hyper in space.items() if name not in fixed}
     names = f"{job.task.protocol} {job.backbone}", f"{job.method}@{job.variant}"
     if search.kind == "random":
         return [drawn(space, search.seed, names[1], trial) for trial in range(search.trials)]
@@ -235,6 +252,11 @@ def _begin(sweep: Sweep, folder: Path) -> None:
         if differ:
             shown = f"{'; '.join(sorted(differ)):.400}"
             raise InputError(f"{folder} was begun as another sweep ({shown}): give it another folder")
+        if (larger := begun.get("fraction", 1.0)) > sweep.fraction:
+            raise InputError(
+                f"{folder} has a larger part of the sweep, {larger:g} of it: ask for that or more, or give "
+                "another folder"
+            )
     write_text(path, json.dumps(plain, indent=1) + "\n")
     (folder / RECORDS).mkdir(exist_ok=True)
 

@@ -9,22 +9,31 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from shiftdata.baselines import TRAINING, Hyper, Method, Training, make_method
+from shiftdata.baselines import Hyper, Method, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
-from shiftdata.bench.job import TaskSpec, import_methods, is_heads
+from shiftdata.bench.job import (
+    PREDICT,
+    SweepTraining,
+    TaskSpec,
+    import_methods,
+    is_heads,
+    method_facts,
+)
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.typed import record
-from shiftdata.errors import InputError, NotFoundError, not_found
+from shiftdata.errors import InputError, MissingExtraError, NotFoundError, StorageError, not_found
 from shiftdata.extras import require
-from shiftdata.stable import hash64, uniform
+from shiftdata.stable import hash64, ranks, uniform
 from shiftdata.untrusted.texts import read_json, read_toml
 
 #: Random trials before TPE's model.
@@ -32,6 +41,9 @@ STARTUP = 5
 TRAINING_NUMBERS = frozenset(
     field.name for field in fields(Training) if field.type in ("int", "float") and field.name != "threads"
 )
+#: The errors of a dataset that cannot be opened.
+NOT_HERE = (NotFoundError, StorageError, MissingExtraError)
+Typed = TypeVar("Typed")
 #: The settings of trials, each with its score.
 Past: TypeAlias = Sequence[tuple[Mapping[str, float], float]]
 
@@ -61,8 +73,20 @@ class Search:
         if self.kind == "defaults" and self.trials > 1:
             raise InputError("search 'defaults' has one trial: choose random or tpe for more")
 
+    def share(self, share: float) -> Search:
+        """Return a part of the search: the first trials, and of less than one trial the first seeds.
+
+        Further seeds of the best go first: which trial is the best depends on all of them.
+        """
+        if self.seeds_of == "best":
+            return replace(self, trials=max(1, math.floor(share * self.trials)), seeds=1)
+        seeds = self.seeds if share * self.trials >= 1 else math.floor(share * self.trials * self.seeds)
+        return replace(self, trials=max(1, math.floor(share * self.trials)), seeds=max(1, seeds))
+
     def space_of(self, method: str) -> dict[str, Hyper]:
         """Return the ranges that a search of a method varies: the method's own, and those of `space`."""
+        if method == PREDICT:
+            return {}
         parts = [part for part in make_method(method).modules() if isinstance(part, Method)]  # wrappers first
         own = {name: hyper for part in parts for name, hyper in part.space().items()}
         ranged = {name: hyper for name, hyper in own.items() if hyper.choices or hyper.low is not None}
@@ -118,8 +142,8 @@ def suggested(space: Mapping[str, Hyper], seed: int, names: tuple[str, str], pas
 
 
 def applied(
-    training: Training, settings: Mapping[str, float]
-) -> tuple[Training, tuple[tuple[str, float], ...]]:
+    training: SweepTraining, settings: Mapping[str, float]
+) -> tuple[SweepTraining, tuple[tuple[str, float], ...]]:
     """Return the training with a trial's settings, and the settings that are the method's."""
     whole = {field.name for field in fields(Training) if field.type == "int"}
     mine: dict[str, Any] = {
@@ -131,8 +155,9 @@ def applied(
 
 
 PRESETS = Path(__file__).parent / "presets"
+TRAINING = SweepTraining()
 #: Linear heads train on all rows as one batch, as `train_heads` does.
-HEAD_TRAINING = Training(
+HEAD_TRAINING = SweepTraining(
     steps=300, batch=0, optimizer="sgd", schedule="constant", weight_decay=0.0, shift=0, evaluate_every=100
 )
 
@@ -145,11 +170,15 @@ class MethodSpec:
     variant: str = "fixed"
     hyper: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def text(self) -> str:
+        return self.name if self.variant == "fixed" else f"{self.name}@{self.variant}"
+
     @classmethod
     def of(cls, text: str, hyper: Mapping[str, Mapping[str, float]]) -> MethodSpec:
         name, _, variant = text.partition("@")
         spec = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
-        make_method(spec.name, variant=spec.variant, **spec.hyper)  # refuses a wrong name before training
+        method_facts(spec.name, spec.variant, spec.hyper)  # refuses a wrong name before training
         return spec
 
 
@@ -157,7 +186,8 @@ class MethodSpec:
 class Sweep:
     """Many studies with one search, to be reported under some `rules`.
 
-    Predictions of the selected runs are stored; with `keep` "all" every prediction.
+    Predictions of the selected runs are stored; with `keep` "all" every prediction. `fraction` is the share
+    of a larger sweep that this is; `stand_ins` has the datasets that it replaces, and what stands in.
     """
 
     name: str
@@ -165,31 +195,85 @@ class Sweep:
     methods: tuple[MethodSpec, ...]
     about: str = ""
     backbones: tuple[str, ...] = ("small-cnn",)
-    training: Training = TRAINING
+    training: SweepTraining = TRAINING
     search: Search = field(default_factory=Search)
     rules: tuple[str, ...] = ("iid",)
     keep: Literal["chosen", "all"] = "chosen"
     imports: tuple[str, ...] = ()
+    fraction: float = 1.0
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
-        if not any(map(is_heads, self.backbones)):
-            return
-        for method in self.methods:
-            if method.name not in HEAD_METHODS:
-                hint = "Others train with `linear`."
-                raise not_found("method of linear heads", method.name, HEAD_METHODS, hint)
-        same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule")}
-        if same.items() - vars(self.training).items():
-            raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
+        for spec, method, backbone in self.studies():
+            if is_heads(backbone):
+                _check_heads(method, spec.training or self.training)
 
     def studies(self) -> Iterator[tuple[TaskSpec, MethodSpec, str]]:
-        return itertools.product(self.tasks, self.methods, self.backbones)
+        """Yield the task, the method and the backbone of each study."""
+        for spec in self.tasks:
+            methods = [
+                method
+                for method in self.methods
+                if not spec.methods or {method.name, method.text} & {*spec.methods}
+            ]
+            yield from itertools.product([spec], methods, spec.backbones or self.backbones)
+
+    @property
+    def runs_of_a_study(self) -> int:
+        """The runs of a study when it is complete."""
+        search = self.search
+        return search.trials * search.seeds if search.seeds_of == "each" else search.trials + search.seeds - 1
+
+    def share(self, fraction: float) -> Sweep:
+        """Return a part of the sweep: every method on a share of the tasks, at least on one.
+
+        A larger part contains a smaller. Tasks are taken by stable hash, of each dataset about as large a
+        share. Where the share is of less than one task, its trials are cut, then its seeds.
+        """
+        if not 0 < fraction <= 1:
+            raise InputError(f"a fraction of {fraction:g}: give a number above 0, and 1 for the whole sweep")
+        tasks, wanted = _spread(self.tasks), fraction * len(self.tasks)
+        chosen = set(tasks[: max(1, math.floor(wanted + 1e-9))])
+        search = self.search if wanted >= 1 else self.search.share(wanted)
+        kept = tuple(task for task in self.tasks if task in chosen)
+        return replace(self, tasks=kept, search=search, fraction=fraction)
+
+    def without(self, datasets: Collection[str]) -> Sweep:
+        """Return the sweep without the tasks of some datasets."""
+        tasks = tuple(task for task in self.tasks if task.dataset not in datasets)
+        if not tasks:
+            raise InputError(f"no dataset of {self.name} can be opened here: {', '.join(datasets)}")
+        return replace(self, tasks=tasks)
 
 
-def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
-    """Read a sweep from a .toml file or a preset; `datasets` replaces the datasets that it names."""
+def _check_heads(method: MethodSpec, training: SweepTraining) -> None:
+    if method.name not in HEAD_METHODS:
+        raise not_found("method of linear heads", method.name, HEAD_METHODS, "Others train with `linear`.")
+    same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule", "epochs")}
+    if same.items() - vars(training).items():
+        raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
+
+
+def _spread(tasks: Sequence[TaskSpec]) -> list[TaskSpec]:
+    """Order tasks so that each beginning of the list has about the same share of each dataset."""
+    of: dict[str, list[TaskSpec]] = {}
+    for task in tasks:
+        of.setdefault(task.dataset, []).append(task)
+    places = {}
+    for dataset, same in of.items():
+        names = [f"{task.base} {task.protocol} {task.unlabelled}" for task in same]
+        for task, rank in zip(same, ranks(names, "share", dataset).tolist(), strict=True):
+            places[task] = (rank + uniform("share", dataset)) / len(same)
+    return sorted(places, key=lambda task: (places[task], task.dataset))
+
+
+def read_sweep(source: str | Path, datasets: Sequence[str] = (), *, stand_ins: bool = False) -> Sweep:
+    """Read a sweep from a .toml file or a preset.
+
+    `datasets` replaces the datasets that it names; with `stand_ins` its tasks' own stand-ins do.
+    """
     path = Path(source)
     if path.suffix != ".toml":
         if str(source) not in presets():
@@ -202,7 +286,7 @@ def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
         raw = read_toml(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a sweep: {error}") from error
-    return sweep_of({"name": path.stem, **raw}, datasets, str(path))
+    return sweep_of({"name": path.stem, **raw}, datasets, str(path), stand_ins=stand_ins)
 
 
 def presets() -> list[str]:
@@ -210,37 +294,89 @@ def presets() -> list[str]:
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
-def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = "the sweep") -> Sweep:
+def sweep_of(
+    raw: Mapping[str, Any],
+    datasets: Sequence[str] = (),
+    where: str = "the sweep",
+    *,
+    stand_ins: bool = False,
+) -> Sweep:
     """Make a sweep of plain data, as a .toml file has it."""
-    keys = {field.name for field in fields(Sweep)} | {"datasets", "hyper"}
+    keys = {field.name for field in fields(Sweep)} - {"fraction"} | {"datasets", "hyper", "stand_ins"}
     for key in raw:
         if key not in keys:
             raise not_found(f"key of {where}", key, keys)
     for key in ("tasks", "methods", "backbones"):
         if not raw.get(key, key == "backbones"):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
-    given = {name: value for name, value in raw.items() if name not in ("datasets", "hyper")}
+    given = {name: value for name, value in raw.items() if name not in ("datasets", "hyper", "stand_ins")}
     given |= {name: _texts(raw[name]) for name in ("backbones", "rules", "imports") if name in raw}
     import_methods(given.get("imports", ()))
     hyper, search = raw.get("hyper", {}), raw.get("search", {})
-    for text in hyper:
-        if text not in raw["methods"]:
-            raise not_found(f"method of [hyper] in {where}", text, raw["methods"])
-    start = HEAD_TRAINING if any(map(is_heads, given.get("backbones", ()))) else TRAINING
     places = datasets or raw.get("datasets", ())
+    entries: list[dict[str, Any]] = []
+    replaced: dict[str, str] = {}
+    for each in raw["tasks"]:
+        stand_in = _stand_in(each, raw.get("stand_ins", {})) if stand_ins else {}
+        entries.append(_entry(each, stand_in, places, given, where))
+        if "dataset" in stand_in:
+            name = ", ".join(entries[-1]["dataset"])
+            replaced |= dict.fromkeys(_texts(each.get("dataset", places)), name)
+    methods = [*dict.fromkeys([*raw["methods"], *(text for entry in entries for text in entry["methods"])])]
+    if len(methods) > len(raw["methods"]):  # those that an entry adds are its own alone
+        entries = [entry | {"methods": entry["methods"] or tuple(raw["methods"])} for entry in entries]
+    for text in hyper:
+        if text not in methods:
+            raise not_found(f"method of [hyper] in {where}", text, methods)
     given |= {
-        "tasks": list(dict.fromkeys(spec for entry in raw["tasks"] for spec in _tasks(entry, places, where))),
-        "methods": [MethodSpec.of(text, hyper) for text in raw["methods"]],
-        "training": vars(start) | raw.get("training", {}),
+        "tasks": list(dict.fromkeys(spec for entry in entries for spec in _tasks(entry, where))),
+        "methods": [MethodSpec.of(text, hyper) for text in methods],
+        "training": vars(_start(given.get("backbones", ()))) | raw.get("training", {}),
         "search": vars(Search()) | search | {"space": _space(search.get("space", {}), where)},
+        "stand_ins": replaced,
     }
-    plain = plain_sweep(Sweep(name="", tasks=given["tasks"], methods=given["methods"]))
-    return _typed(plain | given, where)
+    plain = plain_sweep(Sweep(name="", tasks=(), methods=given["methods"]))
+    return _typed(Sweep, plain | given, where)
 
 
-def _typed(plain: Mapping[str, Any], where: str) -> Sweep:
+def _stand_in(entry: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what replaces an entry's keys with --stand-ins: a table of [stand_ins], by its name."""
+    name = entry.get("stand_in")
+    if name is not None and name not in named:
+        raise not_found("stand-in", name, named, "A stand-in is a table [stand_ins.NAME].")
+    return named[name] if name else {}
+
+
+def _entry(
+    given: Mapping[str, Any],
+    stand_in: Mapping[str, Any],
+    places: Sequence[str],
+    sweep: Mapping[str, Any],
+    where: str,
+) -> dict[str, Any]:
+    """Return an entry of [[tasks]] with its datasets; what the stand-in leaves empty goes.
+
+    The training of a stand-in is all its own, that of an entry changes the sweep's.
+    """
+    entry = {"methods": (), "backbones": (), **given, **stand_in}
+    entry = {name: value for name, value in entry.items() if value != "" and name != "stand_in"}
+    entry |= {name: _texts(entry[name]) for name in ("methods", "backbones")}
+    entry["dataset"] = _texts(entry.get("dataset", places))
+    below = {} if "training" in stand_in else sweep.get("training", {})
+    if "training" in entry:
+        start = _start(entry["backbones"] or sweep.get("backbones", ()))
+        training = vars(start) | below | entry["training"]
+        entry["training"] = _typed(SweepTraining, training, f"a task's training in {where}")
+    return entry
+
+
+def _start(backbones: Sequence[str]) -> SweepTraining:
+    return HEAD_TRAINING if any(map(is_heads, backbones)) else TRAINING
+
+
+def _typed(kind: type[Typed], plain: Mapping[str, Any], where: str) -> Typed:
     try:
-        return record(Sweep, read_json(json.dumps(plain, default=vars), constants=True))
+        return record(kind, read_json(json.dumps(plain, default=vars), constants=True))
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -263,27 +399,55 @@ def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
     return space
 
 
-def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
+def _tasks(given: Mapping[str, Any], where: str) -> Iterator[TaskSpec]:
     """Yield the tasks of an entry: for each dataset, every combination of the parameters' values."""
     params = dict(given)
-    about = {name: params.pop(name) for name in ("base", "unlabelled", "on_empty") if name in params}
-    places = _texts(params.pop("dataset", datasets))
-    protocol, canonical = params.pop("protocol", None), params.pop("canonical", None)
+    own = ("base", "unlabelled", "on_empty", "methods", "backbones", "training")
+    about = {name: params.pop(name) for name in own if name in params}
+    places, protocol, canonical = (params.pop(name, None) for name in ("dataset", "protocol", "canonical"))
     if (protocol is None) == (canonical is None):
         raise InputError(f'a task of {where} needs protocol = or canonical =, such as canonical = "uda_*"')
     if not places:
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
     values = [value if isinstance(value, list) else [value] for value in params.values()]
     points = [zip(params, point, strict=True) for point in itertools.product(*values)]
-    texts = [" ".join([str(protocol), *(f"{name}={value}" for name, value in point)]) for point in points]
-    for place in places:
-        for text in texts if canonical is None else _canonical(place, canonical):
+    texts = [
+        " ".join([str(protocol), *(shlex.quote(f"{name}={value}") for name, value in point)])
+        for point in points
+    ]
+    every: Iterable[list[str]] = itertools.repeat(texts)
+    if canonical is not None:
+        with ThreadPoolExecutor() as pool:  # a server that does not answer is waited for once
+            every = pool.map(_canonical, places, itertools.repeat(canonical))
+    for place, of in zip(places, every, strict=False):
+        for text in of:
             yield TaskSpec(dataset=place, protocol=text, **about)
 
 
+def faults(datasets: Iterable[str]) -> dict[str, str]:
+    """Return the datasets that cannot be opened here, and why."""
+    names = list(dict.fromkeys(datasets))
+    with ThreadPoolExecutor() as pool:
+        return {name: why for name, why in zip(names, pool.map(_fault, names), strict=True) if why}
+
+
+def _fault(dataset: str) -> str:
+    try:
+        open_dataset(dataset)
+    except NOT_HERE as error:
+        return str(error).partition("Looked in:")[0].strip()
+    return ""
+
+
 def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
-    """Return the protocols of a dataset's canonical splits whose names match a pattern."""
-    splits = open_dataset(place).manifest.canonical_splits
+    """Return the protocols of a dataset's canonical splits whose names match a pattern.
+
+    Those of a dataset that is not here are not known: the pattern stands for them.
+    """
+    try:
+        splits = open_dataset(place).manifest.canonical_splits
+    except NOT_HERE:
+        return [f"canonical {patterns}"]
     chosen = [
         split.protocol for split in splits if any(fnmatchcase(split.name, text) for text in _texts(patterns))
     ]
@@ -305,4 +469,4 @@ def folder_sweep(folder: Path) -> Sweep:
         raise InputError(f"{folder} has no {SWEEP}: give the --folder of a sweep")
     plain = read_json(path)
     import_methods(plain["imports"])
-    return _typed(plain, f"{path}, of another version")
+    return _typed(Sweep, plain, f"{path}, of another version")

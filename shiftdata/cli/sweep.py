@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import click
 
 from shiftdata.cli.verbs import GOES_ON, asked_rank, device_option, progress, quiet_option, verb
 from shiftdata.data.executors import ALONE, Pool, Ray
+from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.untrusted.texts import read_toml
 
@@ -21,6 +24,8 @@ MOST = 20
     """
     examples:
       shiftdata sweep                                              the presets, each with what it costs
+      shiftdata sweep rlsbench --dry-run                           what it costs, and what is not here
+      shiftdata sweep rlsbench --stand-ins --fraction .02          a part of it, on embedded datasets
       shiftdata sweep sma-fairness --folder runs/fairness          a preset, on its own datasets
       shiftdata sweep sma-fairness --dataset photos --folder runs/photos
       shiftdata sweep mine.toml --folder runs/mine --workers 8     a sweep of your own
@@ -41,7 +46,7 @@ MOST = 20
       k = [2, 4]                                            # a list: a task for each value
       mu = 0.1
       [training]
-      steps = 800
+      steps = 800                                           # or epochs = 20
       evaluate_every = 100
       [search]
       kind = "random"                                       # defaults, random, tpe
@@ -58,6 +63,10 @@ MOST = 20
 @click.argument("sweep", required=False, help="A preset, or a .toml file; none lists the presets.")
 @click.option("--folder", type=Path, metavar="FOLDER", help="Where the records go.  [default: runs/<name>]")
 @click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Instead of the sweep's own.")
+@click.option("--stand-ins", is_flag=True, help="Embedded datasets instead of those that it names.")
+@click.option("--skip-missing", is_flag=True, help="Leave out the tasks of datasets that are not here.")
+@click.option("--fraction", type=float, metavar="F", help="A part: a larger one, or all, contains it.")
+@click.option("--dry-run", is_flag=True, help="Print what it costs, from a few measured steps, and end.")
 @click.option("--status", type=Path, metavar="FOLDER", help="Print the progress of the sweep of this folder.")
 @click.option("--retry", multiple=True, type=click.Choice(RETRIED), help="Repeat runs with this status.")
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: 1, this one]")
@@ -71,6 +80,10 @@ def command(
     sweep: str | None,
     folder: Path | None,
     datasets: tuple[str, ...],
+    stand_ins: bool,
+    skip_missing: bool,
+    fraction: float | None,
+    dry_run: bool,
     status: Path | None,
     retry: tuple[str, ...],
     workers: int | None,
@@ -85,6 +98,7 @@ def command(
     """
     require("torch", "a sweep")
     from shiftdata.bench import folder_sweep, progress_of, read_sweep, run_sweep
+    from shiftdata.bench.sweep import faults
 
     if status is not None:
         _print_progress(progress_of(folder_sweep(status), status, device))
@@ -92,8 +106,18 @@ def command(
     if sweep is None:
         _print_presets()
         return None
-    plan = read_sweep(sweep, datasets)
+    plan = read_sweep(sweep, datasets, stand_ins=stand_ins)
+    absent = faults(task.dataset for task in plan.tasks)
+    if absent and not (skip_missing or dry_run):
+        raise InputError(f"{plan.name} names datasets that are {_absent(absent, plan)}")
+    if skip_missing and absent:
+        plan = plan.without(absent)
+    if fraction is not None:
+        plan = plan.share(fraction)
     folder = folder or Path("runs") / plan.name
+    if dry_run:
+        _print_price(plan, folder, absent, device, workers or 1, quiet)
+        return None
     rank = asked_rank(**ranks) or ALONE
     pool = Pool(workers) if workers and workers > 1 else None
     executor = pool if ray is None else Ray(ray, workers)
@@ -108,6 +132,48 @@ def command(
     _print_progress(now)
     print(f"{folder}: shiftdata report {folder} shows it")
     return 1 if now.failed and not now.left and not now.recorded["done"] else None  # every run failed
+
+
+def _print_price(plan: Any, folder: Path, absent: Any, device: str, workers: int, quiet: bool) -> None:
+    from shiftdata.bench import price
+    from shiftdata.bench.records import part_of
+    from shiftdata.bench.sweep import plain_sweep
+
+    with progress("steps are timed", None, " kinds", quiet=quiet) as bar:
+
+        def on_kind(done: int, total: int) -> None:
+            bar.total, bar.n = total, done
+            bar.update(0)
+
+        priced = price(plan, folder, device=device, workers=workers, absent=absent, on_kind=on_kind)
+    part = part_of(plain_sweep(plan))
+    print(f"{plan.name}: {plan.about}" + (f"\n{part}" if part else ""))
+    if priced.studies:
+        print(priced)
+    if absent:
+        print(_absent(absent, plan))
+
+
+def _absent(absent: Mapping[str, str], plan: Any) -> str:
+    """List the datasets that cannot be opened, and how to get them."""
+    tasks = Counter(task.dataset for task in plan.tasks)
+    studies = Counter(task.dataset for task, _, _ in plan.studies())
+    lines = ["not on this machine:"]
+    for name, count in tasks.items():
+        if name not in absent:
+            continue
+        splits = [task.protocol for task in plan.tasks if task.dataset == name]
+        canonical = [text for text in splits if text.startswith("canonical ")]
+        runs = f"{count:,} tasks, {studies[name] * plan.runs_of_a_study:,} runs"
+        why = "" if absent[name].startswith("unknown dataset") else f" ({absent[name]})"
+        lines.append(f"  {name}: {f'its {canonical[0]} splits' if canonical else runs}{why}")
+    return "\n".join(
+        [
+            *lines,
+            "`shiftdata build NAME` builds one, and says which raw files it needs and how to get them.",
+            "Or: --stand-ins for embedded datasets of the same kind, --skip-missing, --dataset NAME",
+        ]
+    )
 
 
 def _print_progress(now: Any) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.baselines import Training
-from shiftdata.bench import Records, Sweep, progress_of, run_sweep, select, sweep_of
+from shiftdata.bench import Records, Sweep, folder_sweep, progress_of, report, run_sweep, select, sweep_of
 from shiftdata.bench.records import RECORDS
 from shiftdata.cli.app import main as cli
 from shiftdata.data.executors import Here, Pool
@@ -187,6 +187,31 @@ def test_killed_at_random_and_resumed_it_leaves_the_same(sweep, whole, tmp_path)
     assert "not complete" in str(now)
     run_sweep(sweep, folder)
     assert said(folder) == said(whole)
+
+
+@pytest.mark.slow
+def test_a_part_that_is_killed_goes_on_and_is_a_part_of_the_whole(sweep, whole, tmp_path):
+    folder, part = tmp_path / "part", sweep.share(0.5)
+    begin(part, folder)
+    code = (
+        "import os, pathlib, signal, sys\n"
+        "from shiftdata.bench import folder_sweep, run_sweep\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "end = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "run_sweep(folder_sweep(folder), folder, on_unit=end)\n"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    killed = subprocess.run(command, env=known(), stdout=QUIET, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert progress_of(part, folder).left == 3
+    run_sweep(folder_sweep(folder), folder)
+    assert {row[0] for row in said(folder)} < {row[0] for row in said(whole)}
+    assert len(Records.read(folder)) == 4
+    assert "--fraction 0.5 (1 tasks, 2 trials, 1 seeds)" in str(report(Records.read(folder)))
+    run_sweep(sweep, folder)
+    assert said(folder) == said(whole)
+    with pytest.raises(InputError, match="a larger part of the sweep"):
+        run_sweep(part, folder)
 
 
 def test_a_sweep_that_is_done_trains_nothing_again(sweep, whole):

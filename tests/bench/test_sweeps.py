@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
+from collections import Counter
+from typing import Any
 
 import pytest
 
+from shiftdata.baselines import Training
 from shiftdata.bench import presets, read_sweep, sweep_of
 from shiftdata.bench.job import facts_of, identity
-from shiftdata.bench.records import SWEEP
+from shiftdata.bench.records import SWEEP, part_of
 from shiftdata.bench.running import needed
 from shiftdata.bench.sweep import PRESETS, folder_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.data.dataset import open_dataset
 from shiftdata.errors import InputError
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.protocols.rlsbench import rlsbench
 from tests.paths import ROOT
 
 SMALL = {
@@ -74,13 +80,144 @@ def test_a_sweep_is_kept_whole(tiny, tmp_path):
         folder_sweep(tmp_path)
 
 
-@pytest.mark.parametrize("name", presets())
-def test_every_preset_is_a_sweep_of_methods_that_there_are(name, monkeypatch):
+@pytest.fixture
+def everything_is_here(monkeypatch):
+    """Datasets have one canonical split and are not opened."""
     monkeypatch.setattr("shiftdata.bench.sweep._canonical", lambda place, patterns: ["label-shift"])
-    made = read_sweep(name)
+
+
+@pytest.mark.usefixtures("everything_is_here")
+@pytest.mark.parametrize("stand_ins", [False, True])
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_is_a_sweep_of_methods_that_there_are(name, stand_ins):
+    made = read_sweep(name, stand_ins=stand_ins)
     assert made.about
     assert (PRESETS / f"{name}.toml").read_text().startswith("# ")
     assert len(list(made.studies())) >= 3
+    embedded = {path.stem for path in (ROOT / "cards").glob("*.md")}
+    if stand_ins and made.stand_ins:
+        assert {task.dataset for task in made.tasks} <= embedded
+        assert not embedded & made.stand_ins.keys()
+
+
+@pytest.mark.usefixtures("everything_is_here")
+def test_the_tasks_of_rlsbench_are_those_of_its_protocol():
+    tasks = {parse_protocol(task.protocol) for task in read_sweep("rlsbench").tasks}
+    assert tasks == set(rlsbench(variant="code"))
+    assert len(tasks) == 560
+
+
+@pytest.mark.usefixtures("everything_is_here")
+@pytest.mark.parametrize("name", ["rlsbench", "rlsbench-small", "sma-fairness-paper", "sma-table3"])
+def test_a_preset_says_how_many_runs_it_has(name):
+    made = read_sweep(name)
+    assert f": {len(list(made.studies())) * made.runs_of_a_study:,} runs" in made.about
+
+
+def test_a_part_has_every_method_on_a_share_of_each_dataset_and_is_in_a_larger_part(tiny, tmp_path):
+    places = [str(tiny), str(tmp_path / "a"), str(tmp_path / "b")]
+    tasks = {"protocol": "group-fairness", "k": [2, 3], "mu": [0.1, 0.2, 0.3, 0.4], "seed": list(range(5))}
+    search = {"kind": "random", "trials": 4, "seeds": 3}
+    whole = sweep_of(SMALL | {"tasks": [tasks], "search": search}, places)
+    before = None
+    for fraction in (0.0001, 0.001, 0.004, 0.0083, 0.02, 0.1, 0.5, 0.9, 1.0):
+        part = whole.share(fraction)
+        studies = {(task, method.text) for task, method, _ in part.studies()}
+        assert studies == {(task, method.text) for task in part.tasks for method in whole.methods}
+        runs = {
+            (task, method, trial, seed)
+            for task, method in studies
+            for trial in range(part.search.trials)
+            for seed in range(part.search.seeds)
+        }
+        assert runs
+        assert before is None or before <= runs
+        before = runs
+        if fraction >= 0.02:
+            of = Counter(task.dataset for task in part.tasks)
+            assert all(abs(of[place] - fraction * 40) <= 1 for place in places)
+    assert part.tasks == whole.tasks
+    assert [whole.share(share).search.trials for share in (0.0001, 0.0083, 0.01)] == [1, 3, 4]
+    assert [whole.share(share).search.seeds for share in (0.0001, 0.0014, 0.01)] == [1, 2, 3]
+    best = sweep_of(SMALL | {"search": search | {"seeds_of": "best"}}, [str(tiny)]).share(0.4)
+    assert (best.search.trials, best.search.seeds) == (3, 1)  # the best of all trials is not known
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(InputError, match="a number above 0"):
+            whole.share(wrong)
+
+
+STANDS = {
+    "name": "stands",
+    "methods": ["erm"],
+    "backbones": "small-resnet",
+    "tasks": [
+        {
+            "dataset": ["not_here", "nor_this"],
+            "protocol": "group-fairness",
+            "mu": 0.2,
+            "rlsbench": "x",
+            "methods": ["erm", "rwg"],
+            "stand_in": "letters",
+        },
+        {"protocol": "group-fairness", "k": 2, "mu": 0.2, "training": {"batch": 9}},
+    ],
+    "training": {"epochs": 2, "evaluate_epochs": 1, "batch": 8},
+}
+
+
+def standing(tiny) -> dict[str, Any]:
+    letters = {
+        "dataset": str(tiny),
+        "rlsbench": "",
+        "k": 2,
+        "backbones": "small-cnn",
+        "training": {"steps": 5},
+    }
+    return STANDS | {"datasets": [str(tiny)], "stand_ins": {"letters": letters}}
+
+
+def test_a_stand_in_replaces_keys_of_a_task_and_a_task_may_have_settings_of_its_own(tiny):
+    real, made = (sweep_of(standing(tiny), stand_ins=stand_ins) for stand_ins in (False, True))
+    assert [task.dataset for task in real.tasks] == ["not_here", "nor_this", str(tiny)]
+    assert not real.stand_ins
+    first, second = made.tasks
+    assert (first.dataset, first.protocol) == (str(tiny), "group-fairness mu=0.2 k=2")
+    assert made.stand_ins == {"not_here": str(tiny), "nor_this": str(tiny)}
+    assert f"{tiny} stands in for not_here, nor_this" in part_of(plain_sweep(made))
+    studies = [(task, method.text, backbone) for task, method, backbone in made.studies()]
+    assert studies == [
+        (first, "erm", "small-cnn"),
+        (first, "rwg", "small-cnn"),
+        (second, "erm", "small-resnet"),
+    ]
+    jobs = [run.job for run in needed(made, None)]
+    assert jobs[0].training == Training(steps=5)
+    rows = len(second.make().rows("train"))
+    assert jobs[2].training == Training(
+        steps=2 * math.ceil(rows / 9), evaluate_every=math.ceil(rows / 9), batch=9
+    )
+    with pytest.raises(InputError, match="unknown stand-in 'letters'"):
+        sweep_of(STANDS, [str(tiny)], stand_ins=True)
+
+
+def test_datasets_that_are_not_here_are_listed_and_may_be_left_out(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    file = tmp_path / "two.toml"
+    tasks = '[[tasks]]\nprotocol = "group-fairness"\nk = 2\nmu = 0.2\n[training]\nsteps = 6\nbatch = 8\n'
+    file.write_text(f'datasets = ["not_here", "{tiny}"]\nmethods = ["erm"]\n{tasks}')
+    folder = ["--folder", str(tmp_path / "runs"), "--quiet"]
+    assert cli(["sweep", str(file), *folder]) == 1
+    refused = capsys.readouterr().err
+    assert "not_here: 1 tasks, 1 runs" in refused
+    assert "--stand-ins" in refused
+    assert not (tmp_path / "runs").exists()
+    assert cli(["sweep", str(file), *folder, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "1 studies on 1 tasks" in printed
+    assert "not_here: 1 tasks, 1 runs" in printed
+    assert not (tmp_path / "runs").exists()
+    assert cli(["sweep", str(file), *folder, "--skip-missing"]) == 0
+    assert "1 done" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

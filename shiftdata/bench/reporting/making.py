@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shiftdata.bench.records import IMPORTED, Records
+from shiftdata.bench.records import IMPORTED, Records, part_of
 from shiftdata.bench.reporting.comparisons import (
     baseline_of,
     comparison_section,
@@ -206,6 +206,7 @@ def _runs(records: Records) -> Section:
         ["cost", f"{cost}, at most {max(peak, default=0) / 2**20:,.0f} MiB"],
     ]
     about = [f"{clean(of['name'])}: {clean(of['about'])}" for of in records.sweeps if of.get("about")]
+    about += [f"{clean(of['name'])}: {clean(part)}" for of in records.sweeps if (part := part_of(of))]
     return Section("What was run", (Table.plain("Runs", ["", "what"], rows),), tuple(about))
 
 

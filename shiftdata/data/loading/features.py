@@ -258,8 +258,7 @@ def features_of(
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
     lines = np.unique(metadata.picture[rows])
     if cache is not False and metadata.dataset is not None:
-        about = {"encoder": encoder.fingerprint, "size": str(encoder.size)}  # a crop says how, a tuple not
-        store = LineCache.of(metadata.dataset, metadata.base, about, cache)
+        store = _cache_of(metadata, metadata.dataset, encoder, cache)
         ranks = Ranks.of() if share else Ranks()
         return _on_disk(metadata, lines, encoder, store, ranks, on_rows)
     key = encoder.fingerprint, lines.tobytes()
@@ -268,6 +267,21 @@ def features_of(
     else:
         on_rows(len(lines))
     return _in_memory[metadata][1]
+
+
+def uncached(metadata: Metadata, rows: IntArray, encoder: Encoder) -> IntArray:
+    """Return the lines of rows of a base that the user's cache lacks."""
+    lines: IntArray = np.unique(metadata.picture[rows])
+    if metadata.dataset is None:
+        return lines
+    return lines[_cache_of(metadata, metadata.dataset, encoder, True).missing(lines)]
+
+
+def _cache_of(
+    metadata: Metadata, dataset: OpenDataset, encoder: Encoder, cache: bool | str | Path
+) -> LineCache:
+    about = {"encoder": encoder.fingerprint, "size": str(encoder.size)}  # a crop says how, a tuple not
+    return LineCache.of(dataset, metadata.base, about, cache)
 
 
 def _on_disk(

@@ -1,0 +1,67 @@
+"""The price of a sweep: what it counts, what it multiplies, and that steps are measured."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from shiftdata.bench import price, run_sweep, sweep_of
+from shiftdata.bench.pricing import Seconds
+from tests.bench.jobs import SWEEP
+
+
+@pytest.fixture
+def steps_take(monkeypatch):
+    """A step takes 2 s, a row .5 s, the beginning 3 s on the clock, and half of that of the processor."""
+    monkeypatch.setattr(
+        "shiftdata.bench.pricing._timed", lambda job, device: Seconds(2.0, 0.5, 1.0, 0.25, 3.0, 1.5)
+    )
+
+
+@pytest.mark.usefixtures("steps_take")
+def test_runs_are_steps_and_evaluations_and_those_that_are_recorded_cost_nothing(tiny, tmp_path):
+    sweep = sweep_of(SWEEP, [str(tiny)])
+    before = price(sweep, tmp_path, workers=2)
+    rows = [sum(len(task.make().rows(name)) for name in ("validation", "test")) for task in sweep.tasks]
+    # 2 methods x 2 trials on each task: 6 steps, evaluated after 3 and 6.
+    seconds = sum(4 * (1.5 + 6 * 1.0 + 2 * n * 0.25) for n in rows)
+    assert (before.tasks, before.studies, before.runs, before.left) == (2, 4, 8, 8)
+    assert math.isclose(before.hours, seconds / 3600)
+    assert math.isclose(before.wall, seconds * 2 / 2 / 3600)
+    assert [line.runs for line in before.lines.values()] == [4, 4]
+    run_sweep(sweep.share(0.5), tmp_path)
+    after = price(sweep, tmp_path)
+    done = next(n for task, n in zip(sweep.tasks, rows, strict=True) if task in sweep.share(0.5).tasks)
+    assert (after.runs, after.left) == (8, 4)
+    assert math.isclose(after.hours, (seconds - 4 * (7.5 + 0.5 * done)) / 3600)
+
+
+@pytest.mark.usefixtures("steps_take")
+def test_further_seeds_of_the_best_and_what_cannot_be_made_are_counted(tiny, tmp_path):
+    search = {"kind": "tpe", "trials": 6, "seeds": 3, "seeds_of": "best", "rule": "iid"}
+    tasks = [{"protocol": "group-fairness", "k": [2, 99], "mu": 0.2}]
+    sweep = sweep_of(SWEEP | {"search": search, "tasks": tasks, "methods": ["erm", "dann"]}, [str(tiny)])
+    priced = price(sweep, tmp_path)
+    assert (priced.studies, priced.runs) == (4, 8)  # erm with k = 2
+    assert sum(priced.refused.values()) == 3
+    assert "needs a set with the role 'unlabelled'" in str(priced)
+    assert not list(tmp_path.iterdir())
+
+
+def test_steps_of_networks_and_heads_are_measured_and_features_are_not_computed(tiny, tmp_path, monkeypatch):
+    def encoded(*given, cache=True, **options):
+        assert cache is False
+
+    monkeypatch.setattr("shiftdata.baselines.sets.features_of", encoded)
+    heads = {"batch": 0, "optimizer": "sgd", "schedule": "constant", "shift": 0, "steps": 200}
+    tasks = [{"protocol": "group-fairness", "k": 2, "mu": 0.2}]
+    for changed in (
+        {"backbones": ["small-cnn", "mlp"], "training": {"steps": 400, "batch": 8, "evaluate_every": 100}},
+        {"backbones": "heads", "training": heads},
+    ):
+        raw = SWEEP | {"tasks": tasks, "methods": ["erm", "jtt"], "search": {}} | changed
+        priced = price(sweep_of(raw, [str(tiny)]), tmp_path)
+        kinds = len(priced.lines)
+        assert priced.measured[:2] == (kinds, kinds)
+        assert all(line.processor > 0 for line in priced.lines.values())
