@@ -22,7 +22,9 @@ from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES, TRAINED
 from shiftdata.baselines.prediction import pretraining_flag
+from shiftdata.baselines.pretrained.heads import HEADS as PREDICTING
 from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
+from shiftdata.baselines.pretrained.predicting import predict
 from shiftdata.baselines.run import Run
 from shiftdata.baselines.sets import modality_of
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
@@ -30,7 +32,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors.base import measured
 from shiftdata.data.loading.encoders import FROZEN, fingerprint, weights_hash
 from shiftdata.data.metadata import read_metadata
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import OnEmpty, Role, Task
 from shiftdata.files import remove
@@ -40,13 +42,16 @@ from shiftdata.stable import content_hash
 HEADS = "heads"
 #: The backbones that read features: of a trained model, if "@" and its name follow.
 OF_FEATURES = (HEADS, "linear", "mlp", "mlp-bn")
+#: The method that trains no network: a model that comes trained predicts, by the head that its variant names.
+PREDICT = "predict"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """A task in a sweep: the dataset, and the protocol as on the command line.
 
-    `unlabelled` is a set that methods also see without labels, such as the test set of adaptation.
+    `unlabelled` is a set that methods also see without labels, such as the test set of adaptation. With
+    `methods`, only these of the sweep's methods are trained on the task, such as ERM on an upper bound.
     """
 
     dataset: str
@@ -54,6 +59,7 @@ class TaskSpec:
     base: str | None = None
     unlabelled: str = ""
     on_empty: OnEmpty = "error"
+    methods: tuple[str, ...] = ()
 
     def make(self) -> Task:
         task = make_task(base_of(self.dataset, self.base), self.protocol, on_empty=self.on_empty)
@@ -138,11 +144,20 @@ def identity(job: Job, device: str = "cpu") -> Identity:
     }
     refused = facts.get("refused", "")
     try:
-        method = make_method(job.method, variant=job.variant, **dict(job.hyper))
-        about |= {"hyper": method.hyper, **code_of(method)}
+        about |= method_facts(job.method, job.variant, dict(job.hyper))
     except InputError as error:
         refused = refused or str(error)
     return Identity(job=job, task=facts["task"], about=about, refused=refused)
+
+
+def method_facts(name: str, variant: str, hyper: Mapping[str, float]) -> dict[str, Any]:
+    """Return a method's hyper-parameters and the versions of its code; refuse what does not exist."""
+    if name != PREDICT:
+        method = make_method(name, variant=variant, **hyper)
+        return {"hyper": method.hyper, **code_of(method)}
+    if variant not in ("fixed", *PREDICTING):
+        raise not_found(f"head of {PREDICT}", variant, PREDICTING)
+    return {"hyper": dict(hyper)}
 
 
 def is_heads(backbone: str) -> bool:
@@ -219,7 +234,9 @@ class Setting:
         left = [run for run in unit.runs if not run.refused]
         try:
             if left:
-                rows += (_heads if is_heads(left[0].job.backbone) else _network)(self, left)
+                job = left[0].job
+                run = _trained if job.method == PREDICT else _heads if is_heads(job.backbone) else _network
+                rows += run(self, left)
             return rows
         except Exception as error:
             status, reason = reason_of(error)
@@ -298,6 +315,24 @@ def _predicted(run: Run, steps: int) -> Iterator[tuple[int, dict[str, IntArray]]
             yield entry["step"], predicted | tested(labels[entry["tested"].numpy()])
     source = {name: labels[run.scores_of(name).argmax(axis=1)] for name in validation}
     yield last, source | tested(run.predicted)
+
+
+def _trained(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
+    """Let a model that comes trained predict; its features are cached, so a killed run goes on."""
+    (identity,) = runs
+    job, task = identity.job, task_of(identity.job.task)
+    head = "auto" if job.variant == "fixed" else job.variant
+    with measured() as cost:
+        prediction = predict(
+            task, job.backbone, head=head, device=setting.device, on_rows=int, **dict[str, Any](job.hyper)
+        )
+    cost["examples"] = len(prediction.rows)
+    about = {name: prediction.about[name] for name in ("pretraining", "head")}
+    sets = {
+        name: prediction.predicted[np.searchsorted(prediction.rows, task.rows(name))]
+        for name in prediction.sets
+    }
+    return [_row(setting, identity, about, **cost, **_judged(setting, identity, task, [(0, sets)]))]
 
 
 def _sets(task: Task, role: Role) -> list[str]:

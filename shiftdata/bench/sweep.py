@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from shiftdata.baselines import TRAINING, Hyper, Method, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
-from shiftdata.bench.job import TaskSpec, import_methods, is_heads
+from shiftdata.bench.job import PREDICT, TaskSpec, import_methods, is_heads, method_facts
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.dataset import open_dataset
@@ -63,6 +63,8 @@ class Search:
 
     def space_of(self, method: str) -> dict[str, Hyper]:
         """Return the ranges that a search of a method varies: the method's own, and those of `space`."""
+        if method == PREDICT:
+            return {}
         parts = [part for part in make_method(method).modules() if isinstance(part, Method)]  # wrappers first
         own = {name: hyper for part in parts for name, hyper in part.space().items()}
         ranged = {name: hyper for name, hyper in own.items() if hyper.choices or hyper.low is not None}
@@ -149,7 +151,7 @@ class MethodSpec:
     def of(cls, text: str, hyper: Mapping[str, Mapping[str, float]]) -> MethodSpec:
         name, _, variant = text.partition("@")
         spec = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
-        make_method(spec.name, variant=spec.variant, **spec.hyper)  # refuses a wrong name before training
+        method_facts(spec.name, spec.variant, spec.hyper)  # refuses a wrong name before training
         return spec
 
 
@@ -185,7 +187,8 @@ class Sweep:
             raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
 
     def studies(self) -> Iterator[tuple[TaskSpec, MethodSpec, str]]:
-        return itertools.product(self.tasks, self.methods, self.backbones)
+        every = itertools.product(self.tasks, self.methods, self.backbones)
+        return (study for study in every if not study[0].methods or study[1].name in study[0].methods)
 
 
 def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
@@ -266,7 +269,10 @@ def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
 def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
     """Yield the tasks of an entry: for each dataset, every combination of the parameters' values."""
     params = dict(given)
-    about = {name: params.pop(name) for name in ("base", "unlabelled", "on_empty") if name in params}
+    about = {
+        name: params.pop(name) for name in ("base", "unlabelled", "on_empty", "methods") if name in params
+    }
+    about |= {"methods": tuple(_texts(about["methods"]))} if "methods" in about else {}
     places = _texts(params.pop("dataset", datasets))
     protocol, canonical = params.pop("protocol", None), params.pop("canonical", None)
     if (protocol is None) == (canonical is None):
