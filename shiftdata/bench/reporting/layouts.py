@@ -60,8 +60,10 @@ def is_named(axis: str, ours: str, printed: str) -> bool:
         return " to " in ours and all(is_named("figure", *pair) for pair in pairs)
     if axis == "weights":
         return printed in WEIGHTS and ours.startswith(WEIGHTS[printed])
-    if axis == "figure":
-        return _plain(ours).startswith(_plain(DOMAINS.get(printed, printed)))
+    if axis == "figure":  # a domain, of which papers print the first letters; a severity is itself
+        return ours == printed or (
+            printed[:1].isalpha() and _plain(ours).startswith(_plain(DOMAINS.get(printed, printed)))
+        )
     if axis == "tests":
         mine, theirs = (sorted(text.split(", ")) for text in (ours, printed.removeprefix("test ")))
         return len(mine) == len(theirs) and all(
@@ -76,7 +78,7 @@ def _plain(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """A further row or column of each block: a function of the numbers of its columns or rows."""
+    """A further row or column of each block: a function of its columns or rows."""
 
     name: str
     of: Literal["mean", "sd", "rank", "moved", "gain", "gap", "change"]
@@ -91,6 +93,7 @@ class Layout:
     `protocols` if it names some; the methods are `only` some. `renamed` gives names here those of the paper.
     `ranked` is the axis whose ranks are compared with the paper's. With `over` "tasks" an error is that over
     tasks, such as subsamplings. `hidden` rows are there for totals alone, `last` columns count in none.
+    `exact` blocks show no column that the paper's block of this name lacks.
     """
 
     paper: str
@@ -108,6 +111,7 @@ class Layout:
     over: Literal["seeds", "tasks"] = "seeds"
     last: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    exact: bool = False
     title: str = ""
 
     @property
@@ -158,7 +162,7 @@ LAYOUTS = (
     Layout(**_NICO, tables=("4",), points=points.stability, part=("dataset",), row="method", column="figure"),
     Layout(
         **_CNS, tables=("2",), points=points.severities, part=("measure",), ranked="row",
-        totals=(Total(name="avg", of="mean"),),
+        totals=(Total(name="avg", of="mean"),), exact=True,
     ),
     Layout(**_CNS, tables=("3",), points=points.failures, ranked="row"),
     Layout(

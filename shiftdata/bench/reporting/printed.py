@@ -160,7 +160,7 @@ class Filled:
 
     @cached_property
     def printed(self) -> list[dict[str, Any]]:
-        return list(published(self.layout.paper, self.number))
+        return [row for row in published(self.layout.paper) if row["table"] == self.number]
 
     @cached_property
     def scores(self) -> list[Score]:
@@ -268,7 +268,9 @@ class Filled:
         blocks = {}
         for part in sorted(gathered, key=lambda part: _at(known[part], order)):
             block = {place: _merged(of, self.layout.over) for place, of in gathered[part].items()}
-            for total in (total for total in self.layout.totals if total.of in TOTALS):
+            for total in self.layout.totals:
+                if total.of not in TOTALS:
+                    continue
                 block |= TOTALS[total.of](
                     block, total, self.regular(block, "row"), self.regular(block, "column")
                 )
@@ -293,12 +295,16 @@ class Filled:
         order = [*dict.fromkeys(row[axis] for row in self.printed), *self.seen[axis]]
         return sorted((name for name in names if name not in last), key=order.index)
 
-    def every(self, block: Grid, axis: Axis) -> list[str]:
-        """The names of all rows or columns, without hidden ones."""
+    def every(self, part: str, axis: Axis) -> list[str]:
+        """The names of all rows or columns of a block, without hidden ones."""
+        block, hidden = self.blocks[part], set(self.layout.hidden)
         last = [*self.layout.last, *(total.name for total in self.layout.totals if total.axis == axis)]
         present = {place[axis == "column"] for place in block}
         names = [*self.regular(block, axis), *(name for name in last if name in present)]
-        return [name for name in names if name not in self.layout.hidden]
+        shown = {row[axis] for row in self.printed if row["part"] == part.partition(", ")[0]}
+        if self.layout.exact and axis == "column" and shown:
+            hidden |= set(names) - shown
+        return [name for name in names if name not in hidden]
 
     @cached_property
     def printed_at(self) -> dict[tuple[str, str, str], Mapping[str, Any]]:
@@ -323,7 +329,7 @@ class Filled:
         """The table, a line of the paper's numbers under each of ours that it has."""
         blocks, drawn = [], []
         for part, block in self.blocks.items():
-            rows, columns = self.every(block, "row"), self.every(block, "column")
+            rows, columns = self.every(part, "row"), self.every(part, "column")
             ours = {
                 row: [
                     self.text(row, column, block[row, column]) if (row, column) in block else ""
@@ -336,14 +342,15 @@ class Filled:
                 theirs = [self.paper_at(part, row, column).get("printed", "") for column in columns]
                 body += [(row, *ours[row])] + [(f"{row}, {PRINTED}", *theirs)] * any(theirs)
             blocks.append(Block((part, *columns), tuple(body)))
-            plain = [columns.index(name) for name in self.regular(block, "column")]
+            plain = [columns.index(name) for name in self.regular(block, "column") if name in columns]
             lines = [
                 (row, *(ours[row][place] for place in plain))
                 for row in self.regular(block, "row")
                 if row in ours
             ]
             drawn.append(Block((part, *(columns[place] for place in plain)), tuple(lines)))
-        title = f"The form of {self.layout.paper}, table {self.number}; selected by {rules}"
+        form = self.layout.title or f"The form of {self.layout.paper}, table {self.number}"
+        title = f"{form}; selected by {rules}"
         return Table(title, tuple(blocks), self.notes(), tuple(drawn))
 
     def notes(self) -> tuple[str, ...]:
@@ -412,7 +419,7 @@ class Filled:
         about = {"paper": self.layout.paper, "table": self.number, "rule": rules}
         lines = []
         for part, block in self.blocks.items():
-            for row, column in itertools.product(self.every(block, "row"), self.every(block, "column")):
+            for row, column in itertools.product(self.every(part, "row"), self.every(part, "column")):
                 if (row, column) in block:
                     values, paper = np.array([*block[row, column].values()]), self.paper_at(part, row, column)
                     lines.append(
