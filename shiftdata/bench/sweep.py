@@ -280,8 +280,11 @@ def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Ite
     if not places:
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
     values = [value if isinstance(value, list) else [value] for value in params.values()]
-    points = [zip(params, point, strict=True) for point in itertools.product(*values)]
-    texts = [" ".join([str(protocol), *(f"{name}={value}" for name, value in point)]) for point in points]
+    texts = [
+        " ".join([name, *(f"{key}={value}" for key, value in zip(params, point, strict=True))])
+        for name in _texts(protocol or ())
+        for point in itertools.product(*values)
+    ]
     for place in places:
         for text in texts if canonical is None else _canonical(place, canonical):
             yield TaskSpec(dataset=place, protocol=text, **about)

@@ -272,12 +272,14 @@ class Filled:
                 if total.of not in TOTALS:
                     continue
                 block |= TOTALS[total.of](
-                    block, total, self.regular(block, "row"), self.regular(block, "column")
+                    block, total, self.regular(part, block, "row"), self.regular(part, block, "column")
                 )
             blocks[part] = block
         first = next(iter(blocks.values()))
-        for block in [*blocks.values()][1:] if "moved" in (total.of for total in self.layout.totals) else ():
-            for row in self.regular(block, "row"):
+        for part, block in (
+            [*blocks.items()][1:] if "moved" in (total.of for total in self.layout.totals) else ()
+        ):
+            for row in self.regular(part, block, "row"):
                 if (row, "Ranking") in first and (row, "Ranking") in block:
                     moved = _mean(first[row, "Ranking"]) - _mean(block[row, "Ranking"])
                     block[row, "Rank change"] = {0: moved}
@@ -288,11 +290,12 @@ class Filled:
         """The names of rows and of columns, as the points come."""
         return {axis: list(dict.fromkeys(self.name(axis, point) for point in self.points)) for axis in AXES}
 
-    def regular(self, block: Grid, axis: Axis) -> list[str]:
-        """The names of rows or columns but totals, in the paper's order; those it lacks come last."""
+    def regular(self, part: str, block: Grid, axis: Axis) -> list[str]:
+        """The names of rows or columns but totals, in the order of the paper's block; others come last."""
         last = [*self.layout.last, *(total.name for total in self.layout.totals)]
         names = dict.fromkeys(place[axis == "column"] for place in block)
-        order = [*dict.fromkeys(row[axis] for row in self.printed), *self.seen[axis]]
+        own = [row[axis] for row in self.printed if row["part"] == self.paper_parts[part]]
+        order = [*own, *(row[axis] for row in self.printed), *self.seen[axis]]
         return sorted((name for name in names if name not in last), key=order.index)
 
     def every(self, part: str, axis: Axis) -> list[str]:
@@ -300,7 +303,7 @@ class Filled:
         block, hidden = self.blocks[part], set(self.layout.hidden)
         last = [*self.layout.last, *(total.name for total in self.layout.totals if total.axis == axis)]
         present = {place[axis == "column"] for place in block}
-        names = [*self.regular(block, axis), *(name for name in last if name in present)]
+        names = [*self.regular(part, block, axis), *(name for name in last if name in present)]
         shown = {row[axis] for row in self.printed if row["part"] == part.partition(", ")[0]}
         if self.layout.exact and axis == "column" and shown:
             hidden |= set(names) - shown
@@ -342,10 +345,10 @@ class Filled:
                 theirs = [self.paper_at(part, row, column).get("printed", "") for column in columns]
                 body += [(row, *ours[row])] + [(f"{row}, {PRINTED}", *theirs)] * any(theirs)
             blocks.append(Block((part, *columns), tuple(body)))
-            plain = [columns.index(name) for name in self.regular(block, "column") if name in columns]
+            plain = [columns.index(name) for name in self.regular(part, block, "column") if name in columns]
             lines = [
                 (row, *(ours[row][place] for place in plain))
-                for row in self.regular(block, "row")
+                for row in self.regular(part, block, "row")
                 if row in ours
             ]
             drawn.append(Block((part, *(columns[place] for place in plain)), tuple(lines)))
@@ -374,7 +377,7 @@ class Filled:
         axis = next((axis for axis in AXES if getattr(self.layout, axis) in METHODS), None)
         if axis is None:
             return []
-        mine = {name for block in self.blocks.values() for name in self.regular(block, axis)}
+        mine = {name for part, block in self.blocks.items() for name in self.regular(part, block, axis)}
         theirs = dict.fromkeys(row[axis] for row in self.printed)
         names = [name for name in theirs if name not in mine and not self._is_total(name)]
         return [f"In the paper and not here: {', '.join(names)}."] if names else []
