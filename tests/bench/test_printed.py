@@ -215,6 +215,7 @@ def test_every_layout_is_of_a_published_table():
     [
         ("method", "group-dro-domains", "GroupDRO", True),
         ("method", "coral", "MMD", False),
+        ("model", "ViT-B-32/openai", "clip_vit_base_patch32_224", True),
         ("dataset", "office_home", "Officehome", True),
         ("dataset", "retiring_adult", "Retiring Adults", True),
         ("figure", "location_38", "L38", True),

@@ -38,6 +38,12 @@ WEIGHTS = {
     "ResNet-50, SimCLR-v2": "simclr-v2", "Supervised ResNet-50": "timm:resnet50",
     "MoCo-v2 ResNet-50": "moco-v2", "MoCo-v3 ViT-B/16": "moco-v3",
 }  # fmt: skip
+#: Models that CNS-Bench calls by another name than open_clip does.
+MODELS = {
+    "clip_resnet50": "RN50/openai", "clip_resnet101": "RN101/openai",
+    "clip_vit_base_patch16_224": "ViT-B-16/openai", "clip_vit_base_patch32_224": "ViT-B-32/openai",
+    "clip_vit_large_patch14_224": "ViT-L-14/openai", "clip_vit_large_patch14_336": "ViT-L-14-336/openai",
+}  # fmt: skip
 #: The dataset of tables that name none.
 OWN = {"nico++": "nico", "cns-bench": "cns_bench", "rlsbench": "office_home", "sma": "", "domainbed-v2": ""}
 #: Domains that papers shorten to more than the beginning of a name.
@@ -52,7 +58,7 @@ def is_named(axis: str, ours: str, printed: str) -> bool:
     (True, True)
     """
     if axis in METHODS:
-        return _plain(ours) in (_plain(printed), _plain(NAMES.get(printed, printed)))
+        return _plain(ours) in (_plain(printed), _plain((NAMES | MODELS).get(printed, printed)))
     if axis == "dataset":  # the authors' logs have names of their own: retiring_adult
         return DATASETS.get(printed) == ours or _plain(printed).rstrip("s") == _plain(ours).rstrip("s")
     if axis == "pair":
