@@ -410,10 +410,10 @@ def _tasks(given: Mapping[str, Any], where: str) -> Iterator[TaskSpec]:
     if not places:
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
     values = [value if isinstance(value, list) else [value] for value in params.values()]
-    points = [zip(params, point, strict=True) for point in itertools.product(*values)]
     texts = [
-        " ".join([str(protocol), *(shlex.quote(f"{name}={value}") for name, value in point)])
-        for point in points
+        " ".join([name, *(shlex.quote(f"{key}={value}") for key, value in zip(params, point, strict=True))])
+        for name in _texts(protocol or ())
+        for point in itertools.product(*values)
     ]
     every: Iterable[list[str]] = itertools.repeat(texts)
     if canonical is not None:

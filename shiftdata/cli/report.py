@@ -31,6 +31,7 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".csv": "csv", ".html": "html"}
       shiftdata report runs/a runs/b --rule iid --rule oracle  two sweeps as one, selected by two rules
       shiftdata report runs/fairness --format csv > numbers.csv
       shiftdata report runs/erm runs/coral runs/clip --line validation test --picture line.svg
+      shiftdata report runs/nico --as "nico++ 2"               a paper's table, next to its numbers
       shiftdata report small=runs/a wide=runs/b wider=runs/c --line test@0 test@2.5
 
     Folders are of sweeps, or of saved runs and predictions of one task (train --folder, predict --folder).
@@ -44,6 +45,9 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".csv": "csv", ".html": "html"}
     help="Folders of sweeps; or of saved runs, each with a name for the tables.",
 )
 @click.option("--rule", "rules", multiple=True, type=click.Choice(list(RULES)), help="[default: the sweeps']")
+@click.option(
+    "--as", "tables", multiple=True, metavar="TABLE", help="A table of a paper, such as 'nico++ 2'."
+)
 @click.option("--baseline", default="erm", metavar="METHOD", help="Compare the others with this method.")
 @click.option(
     "--line",
@@ -59,6 +63,7 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".csv": "csv", ".html": "html"}
 def command(
     folders: tuple[str, ...],
     rules: tuple[str, ...],
+    tables: tuple[str, ...],
     baseline: str,
     line: tuple[str, str] | None,
     axes: str,
@@ -81,7 +86,7 @@ def command(
         raise InputError("saved runs leave no choice to a rule: leave --rule out")
     records = SavedRuns.read(*folders, dataset=dataset) if any(saved) else Records.read(*folders)
     rules = ("last",) if any(saved) else rules
-    result = report(records, rules, baseline=baseline, line=line or (), axes=axes)
+    result = report(records, rules, baseline=baseline, line=line or (), axes=axes, tables=tables)
     if picture:
         figures = (table.figure for section in result.sections for table in section.tables if table.figure)
         next(figures)().savefig(picture)

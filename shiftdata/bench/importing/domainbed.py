@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from shiftdata.bench.importing.logged import Files, Logged, counted, rows_of
-from shiftdata.bench.reporting.comparisons import NAMES
+from shiftdata.bench.reporting.layouts import NAMES
 from shiftdata.bench.selection import CROSS
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import Evaluation

@@ -38,8 +38,7 @@ CIFAR_TEST = "cifar10_test_set_original_labels.npy"
 def read_cns_bench(files: Files) -> Iterator[Logged]:
     """Yield each model of a results archive, judged by the task `continuous@paper` of all its pictures.
 
-    At each severity `rows@` is the share of right rows, whatever their shift, which table 2 prints, and
-    `failures@` the share of first failures (table 3).
+    At each severity `rows@` is the share of right rows, whatever their shift, which table 2 prints.
     """
     first: pa.Table = None
     for model, parts in groupby(files.parsed("*__*.csv", _shift_of_model), itemgetter(0)):
@@ -53,9 +52,6 @@ def read_cns_bench(files: Files) -> Iterator[Logged]:
         by = result.by("severity")
         pairs = zip(by.names or (), by.accuracy.tolist(), by.n.tolist(), strict=True)
         shares = {f"rows@{at}": Figure(value, n) for at, value, n in pairs}
-        if (points := result.failure_points) is not None and (total := int(points.counts.sum())):
-            steps = zip(points.severities.tolist(), points.counts.tolist(), strict=True)
-            shares |= {f"failures@{at:g}": Figure(n / total, total, "first failures") for at, n in steps}
         result = replace(result, figures={**result.figures, **shares})
         yield Logged("cns_bench", task.describe(), model, 0, 0, {0: [result]})
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from shiftdata.bench.importing.logged import Files, Logged, counted, rows_of
-from shiftdata.bench.reporting.comparisons import NAMES
+from shiftdata.bench.reporting.layouts import NAMES
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.official import Figure
 from shiftdata.untrusted.texts import read_csv

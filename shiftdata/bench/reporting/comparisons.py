@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from shiftdata.bench.papers import Results, published, ranking
 from shiftdata.bench.papers.numbers import SCHEMA
+from shiftdata.bench.reporting.forms import FEWEST_RANKED
+from shiftdata.bench.reporting.layouts import NAMES
 from shiftdata.bench.reporting.scores import (
     Group,
     Kind,
@@ -223,17 +225,10 @@ def _lead(scores: Sequence[Score], first: str, behind: str) -> tuple[str, str, s
     return behind, f"{pair.mean:+.1f}", interval, shown_p(pair.adjusted), verdict
 
 
-#: Methods whose name here is not the lower-case name in the papers.
-NAMES = {
-    "Deepall": "erm", "NO_ADAPT": "erm", "Source": "erm", "GroupDRO": "group-dro-domains", "UDA": "uan",
-    "CDANN": "cdan", "NoisyStudent": "noisy-student",
-}  # fmt: skip
 #: RLSbench's tables have RS and RW as parts.
 CORRECTIONS = {"None": "", "RW": "rw", "RS": "rs", "RS+RW": "rs+rw"}
 DATASETS = ("PACS", "VLCS", "OfficeHome", "NICO++", "DomainNet")
 PRETRAINED = ("Supervised ResNet-50", "MoCo-v2 ResNet-50", "MoCo-v3 ViT-B/16")
-#: The fewest methods in common for which two rankings are compared.
-FEWEST = 3
 NOTE = (
     "1 is the best; equal means share a rank. A change of +2 is two places up from the first set of numbers. "
     "Values are means over the tasks that every method has. Rank correlations of few methods vary widely."
@@ -285,7 +280,7 @@ def _ranks(title: str, sets: Mapping[str, Results]) -> list[Table]:
 def _with_paper(title: str, name: str, board: Results, sets: Mapping[str, Results]) -> list[Table]:
     """Our ranks next to a paper's, over the methods of both."""
     shared = {rule: sorted(_methods(board) & _methods(mine)) for rule, mine in sets.items()}
-    chosen = {rule: sets[rule].where(method=of) for rule, of in shared.items() if len(of) >= FEWEST}
+    chosen = {rule: sets[rule].where(method=of) for rule, of in shared.items() if len(of) >= FEWEST_RANKED}
     if not chosen:
         return []
     every = sorted(set.intersection(*map(_methods, chosen.values())))

@@ -108,7 +108,7 @@ def _fairness(group: Group) -> list[Table]:
 def _adaptation(group: Group) -> list[Table]:
     """Scenarios in rows, methods in columns, the mean over the scenarios that all methods have below."""
     main = group.kind.main
-    cells = cells_of(group.scores, main, lambda score: score.method, row=_scenario)
+    cells = cells_of(group.scores, main, lambda score: score.method, row=scenario_of)
     if len(_shared(group)) > 1:
         cells |= {("", "mean", method): mean for method, mean in _means(group, main).items()}
     return [_table(group, _head(main, " by scenario"), cells, "scenario", _over_scenarios(group))]
@@ -126,12 +126,14 @@ def _universal(group: Group) -> list[Table]:
 
 
 def _over_scenarios(group: Group) -> str:
-    shared, total = len(_shared(group)), len({_scenario(score) for score in group.scores})
+    shared, total = len(_shared(group)), len({scenario_of(score) for score in group.scores})
     over = f" The means are over the {shared:,} of {total:,} scenarios that all methods have."
     return OVER_TASKS + over * (shared < total)
 
 
-def _scenario(score: Score) -> str:
+def scenario_of(score: Score) -> str:
+    """Return source and target of a score's task, or its protocol if it names neither."""
+
     def joined(names: Any) -> str:
         return "+".join(map(str, names)) if isinstance(names, tuple | list) else str(names)
 
@@ -144,7 +146,10 @@ def _scenario(score: Score) -> str:
 def _shared(group: Group) -> set[str]:
     """The scenarios in which every method has a number."""
     return set.intersection(
-        *({_scenario(score) for score in group.scores if score.method == method} for method in group.methods)
+        *(
+            {scenario_of(score) for score in group.scores if score.method == method}
+            for method in group.methods
+        )
     )
 
 
@@ -152,7 +157,7 @@ def _means(group: Group, figure: str) -> dict[str, Cell]:
     """The mean over the shared scenarios of each method, with its standard error over them."""
     shared, points = _shared(group), dict[str, list[float]]()
     for score in group.scores:
-        if _scenario(score) in shared and figure in score.figures:
+        if scenario_of(score) in shared and figure in score.figures:
             points.setdefault(score.method, []).append(float(score.figures[figure].mean()))
     means = {method: mean_cell(values, figure) for method, values in points.items()}
     return {method: mean for method, mean in means.items() if mean is not None}

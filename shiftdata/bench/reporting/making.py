@@ -17,6 +17,7 @@ from shiftdata.bench.reporting.comparisons import (
 )
 from shiftdata.bench.reporting.forms import stability_section, tables_of
 from shiftdata.bench.reporting.on_line import line_section
+from shiftdata.bench.reporting.printed import paper_section
 from shiftdata.bench.reporting.published import published_section
 from shiftdata.bench.reporting.scores import (
     KINDS,
@@ -87,15 +88,24 @@ def report(
     baseline: str = "erm",
     line: Sequence[str] = (),
     axes: str = "probit",
+    tables: Sequence[str] = (),
 ) -> Report:
     """Report on one sweep or several, by rules of `RULES`, by default those that the sweeps name.
+
+    With `tables`, such as "nico++ 2", the report has these tables of the papers in their own form, and
+    nothing else.
 
     Methods are compared with the `baseline`, or with the first one if it is not there. Nothing is trained.
     `line` has two sets, clean and shifted rows, over which models are set on a line in some `axes`.
     """
     if not len(records):
         raise InputError("there is no run to report on: these folders have no records yet")
+    title = ", ".join(map(clean, _distinct(records, "sweep")))
     groups, refused = groups_of(records, rules, baseline)
+    if tables:
+        made = [paper_section(records, groups, name, rules) for name in tables]
+        lines = tuple(line for _, numbers in made for line in numbers)
+        return Report(title, tuple(section for section, _ in made), lines)
     findings = [Section(f"{capital(group.kind.name)}: {group.title}", tables_of(group)) for group in groups]
     pools = pooled(groups, baseline)
     sections = [
@@ -104,14 +114,13 @@ def report(
         _selection(list(dict.fromkeys(group.rule for group in groups))),
         *findings,
         comparison_section(pools),
-        published_section(groups),
+        published_section(records, groups),
         ranking_section(groups),
         line_section(records, groups, line, axes),
         stability_section(records, pools),
         _failures(records, refused),
     ]
     numbers = tuple(row for group in groups for score in group.scores for row in _rows(score, records))
-    title = ", ".join(map(clean, _distinct(records, "sweep")))
     return Report(title, tuple(of for of in sections if of.tables or of.notes), numbers)
 
 

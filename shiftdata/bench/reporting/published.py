@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from shiftdata.bench.papers import published
-from shiftdata.bench.records import IMPORTED
-from shiftdata.bench.reporting.comparisons import CORRECTIONS, renamed
-from shiftdata.bench.reporting.scores import Group, Score, Section, rule_label
+from shiftdata.bench.papers.numbers import read_number
+from shiftdata.bench.records import IMPORTED, Records
+from shiftdata.bench.reporting.layouts import layout_of
+from shiftdata.bench.reporting.printed import Filled
+from shiftdata.bench.reporting.scores import Group, Section, rule_label
 from shiftdata.bench.selection import rule_of
 from shiftdata.tables import Table
 
+#: The tables that runs of authors can fill.
+IMPORTED_TABLES = ("cns-bench 2", "cns-bench 3", "rlsbench 2", "rlsbench 3", "rlsbench 5")
 #: The differences that are listed, the largest ones.
 MOST = 12
 NOTE = (
@@ -26,24 +25,27 @@ NOTE = (
 Pair = tuple[Mapping[str, Any], float]
 
 
-def published_section(groups: Sequence[Group]) -> Section:
+def published_section(records: Records, groups: Sequence[Group]) -> Section:
     """A table for each of the papers' tables whose figures were imported, with the largest differences."""
     tables = []
-    for rule in dict.fromkeys(group.rule for group in groups if not rule_of(group.rule).oracle):
-        scores = [score for group in groups if group.rule == rule for score in group.scores]
-        scores = [score for score in scores if score.selected.study.content_id.startswith(IMPORTED)]
-        pairs: dict[str, list[Pair]] = {}
-        for row, value in (*_continuous(scores), *_label_shift(scores)):
-            title = f"{row['paper']}, table {row['table']}, {row['metric']}, {rule_label(rule)}"
-            pairs.setdefault(title, []).append((row, value))
-        tables += [_table(title, of) for title, of in pairs.items()]
+    imported = [group for group in groups if group.scores[0].selected.study.content_id.startswith(IMPORTED)]
+    for rule in dict.fromkeys(group.rule for group in imported if not rule_of(group.rule).oracle):
+        for layout, number in map(layout_of, IMPORTED_TABLES):
+            mine = [group for group in imported if group.rule == rule and group.kind.name == layout.kind]
+            lines = Filled(layout, number, records, mine).numbers() if mine else []
+            pairs: dict[str, list[Pair]] = {}
+            for line in lines:
+                if line["printed"]:
+                    title = f"{layout.paper}, table {number}, {line['metric']}, {rule_label(rule)}"
+                    pairs.setdefault(title, []).append((line, line["value"]))
+            tables += [_table(title, of) for title, of in pairs.items()]
     return Section("Next to the papers' numbers", tuple(tables), (NOTE,) if tables else ())
 
 
 def _table(title: str, pairs: Sequence[Pair]) -> Table:
     # Zeros at the end are not printed: the longest number shows the digits of its table.
     digits = max(len(row["printed"].partition(".")[2]) for row, _ in pairs)
-    unequal = [(value - row["value"], row, value) for row, value in pairs]
+    unequal = [(value - read_number(row["printed"])[0], row, value) for row, value in pairs]
     unequal = [of for of in unequal if abs(of[0]) > 0.5 * 10**-digits + 1e-9]
     unequal.sort(key=lambda of: -abs(of[0]))
     body = [
@@ -55,36 +57,3 @@ def _table(title: str, pairs: Sequence[Pair]) -> Table:
     return Table.plain(
         f"{title}: {equal}", ["row", "column", "printed", "imported", "difference"], body, notes
     )
-
-
-def _continuous(scores: Sequence[Score]) -> Iterator[Pair]:
-    """CNS-Bench: accuracies and drops by scale, and the shares of first failures, as shares of 1."""
-    of_method = {score.method: score for score in scores if score.kind.name == "continuous shift"}
-    chosen = (row for row in published("cns-bench") if row["method"] in of_method) if of_method else ()
-    for row in chosen:
-        figures = {name: float(of.mean()) / 100 for name, of in of_method[row["method"]].figures.items()}
-        values = {name.removeprefix("rows@"): of for name, of in figures.items() if name.startswith("rows@")}
-        values["avg"] = sum(values.values()) / max(1, len(values))
-        value = values.get(row["column"])
-        if row["metric"] == "failure share":
-            value = figures.get(f"failures@{row['column']}")
-        elif row["metric"] == "accuracy drop" and value is not None:
-            value = values["0"] - value if "0" in values else None
-        if value is not None:
-            yield row, value
-
-
-def _label_shift(scores: Sequence[Score]) -> Iterator[Pair]:
-    """RLSbench: the mean over the targets, label shifts and seeds of a dataset."""
-
-    def plain(name: str) -> str:  # "Retiring Adults" is retiring_adult
-        return re.sub(r"[^a-z0-9]", "", name.lower()).removesuffix("s")
-
-    means = defaultdict[tuple[str, str], list[float]](list)
-    for score in scores:
-        if score.kind.name == "label shift":
-            means[plain(score.dataset), score.method].append(float(score.main.mean()))
-    rows = renamed(published("rlsbench", part=list(CORRECTIONS), metric="accuracy")) if means else ()
-    for row in rows:
-        if values := means.get((plain(row["column"]), row["method"])):
-            yield row, float(np.mean(values))

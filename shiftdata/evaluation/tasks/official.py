@@ -383,6 +383,9 @@ def _failures(judged: Judged) -> Named:
     reached = np.where(fails, points.point, points.beyond)
     yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none", shares=False)
     yield "failures", mean(fails.astype(np.float64), " that fail anywhere", shares=True)
+    if total := int(points.counts.sum()):  # table 3
+        for severity, n in zip(points.severities.tolist(), points.counts.tolist(), strict=True):
+            yield f"failures@{severity:g}", Figure(n / total, total, "first failures")
 
 
 #: Another official metric is another entry; protocols name theirs.
