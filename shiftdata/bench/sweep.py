@@ -275,10 +275,22 @@ def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Ite
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
     values = [value if isinstance(value, list) else [value] for value in params.values()]
     points = [zip(params, point, strict=True) for point in itertools.product(*values)]
-    texts = [" ".join([str(protocol), *(f"{name}={value}" for name, value in point)]) for point in points]
+    texts = [_with_parameters(str(protocol), dict(point)) for point in points]
     for place in places:
         for text in texts if canonical is None else _canonical(place, canonical):
             yield TaskSpec(dataset=place, protocol=text, **about)
+
+
+def _with_parameters(protocol: str, params: Mapping[str, Any]) -> str:
+    """Put each value where `{name}` stands in joined protocols, or after the last.
+
+    >>> _with_parameters("group-fairness k=4 mu={mu} label-shift", {"mu": 0.1, "alpha": 3})
+    'group-fairness k=4 mu=0.1 label-shift alpha=3'
+    """
+    for name, value in params.items():
+        place = f"{{{name}}}"
+        protocol = protocol.replace(place, str(value)) if place in protocol else f"{protocol} {name}={value}"
+    return protocol
 
 
 def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
