@@ -1,9 +1,9 @@
 """Does the ranking of methods follow the kind and size of a shift? The parts of docs/kinds_of_shift.md.
 
-    python scripts/composition.py --measure    measure the shift of every task, into docs/findings/composition
+    python scripts/composition.py --measure    measure the shift of every task, into docs/findings
     python scripts/composition.py --write      draw the figure and write the tables, from docs/findings alone
 
-The hypotheses were fixed before the sweep `composition` ran. Gains are points of accuracy on the test set, by
+The hypotheses were fixed before the sweeps ran. Gains are points of accuracy on the test set, by
 checkpoints that source validation selects. A block is the nine tasks (three mu x three alpha) of one dataset,
 draw and kind of test domain: within it a gain is correlated (Spearman) with the measured size of a shift. The
 unit of a test is the block: Student's interval of the mean over blocks, p-values by Holm over all hypotheses.
@@ -33,18 +33,16 @@ from shiftdata.errors import NotFoundError
 from shiftdata.evaluation.meters import LEAST, measure_shifts
 from shiftdata.evaluation.metrics import spearman
 from shiftdata.evaluation.metrics.differences import holm, shown_p, student_test
+from shiftdata.extras import require
 from shiftdata.tables import markdown
 
 DOCS = Path(__file__).parent.parent / "docs"
-FOLDER, PAGE, FIGURE = (
-    DOCS / "findings" / "composition",
-    DOCS / "kinds_of_shift.md",
-    DOCS / "kinds_of_shift.png",
-)
-MEASURED = FOLDER / "shifts.json"
+FINDINGS, PAGE, FIGURE = DOCS / "findings", DOCS / "kinds_of_shift.md", DOCS / "kinds_of_shift.png"
 BEGIN, END = "<!-- {} written by scripts/composition.py -->", "<!-- end of {} -->"
 
-HEADS, ADAPTS = "composition-heads", "composition"
+#: Methods that weigh rows, as linear heads; methods that adapt to the unlabelled test.
+SWEEPS = HEADS, ADAPTS = "composition-heads", "composition"
+MEASURED = FINDINGS / HEADS / "shifts.json"
 AWARE = "subg rwg group-dro"
 SPURIOUS, LABEL, NEW, ALIKE = "spurious correlation", "label shift", "new domains", "alike"
 Floats: TypeAlias = NDArray[np.float64]
@@ -75,7 +73,9 @@ HYPOTHESES = (
     Hypothesis("group methods gain less over ERM in a new domain", NEW, AWARE, sign=-1),
     Hypothesis("tasks of like shifts rank the methods alike", ALIKE),
     Hypothesis("RS and RW gain more over ERM with label shift", LABEL, "rs+rw+erm", sweep=ADAPTS),
-    Hypothesis("... and more so than with spurious correlation", LABEL, "rs+rw+erm", than=SPURIOUS, sweep=ADAPTS),
+    Hypothesis(
+        "... and more so than with spurious correlation", LABEL, "rs+rw+erm", than=SPURIOUS, sweep=ADAPTS
+    ),
     Hypothesis("RS and RW gain more over DANN with label shift", LABEL, "rs+rw+dann", "dann", sweep=ADAPTS),
     Hypothesis("DANN loses to ERM with label shift", LABEL, "dann", sign=-1, sweep=ADAPTS),
 )
@@ -150,7 +150,7 @@ def name_of(dataset: str, protocol: str) -> str:
 def measure() -> None:
     """Measure the tasks of the page and of the sweep; datasets that are not here stay as they are."""
     found = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
-    specs = [(spec.dataset, spec.protocol, "") for spec in read_sweep("composition").tasks]
+    specs = [(spec.dataset, spec.protocol, "") for spec in read_sweep(HEADS).tasks]
     specs += [(*given, "features") for given in COMPOSED]
     for number, (dataset, protocol, features) in enumerate(specs):
         name = name_of(dataset, protocol)
@@ -174,10 +174,10 @@ def measure() -> None:
         MEASURED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def tried(measured: Mapping[str, Any]) -> list[Tried]:
-    """Join the records of the sweep with the measured shifts; incomplete blocks are left out."""
+def tried(sweep: str, measured: Mapping[str, Any]) -> list[Tried]:
+    """Join the records of a sweep with the measured shifts; incomplete blocks are left out."""
     accuracy: dict[str, dict[str, float]] = {}
-    for score in scores_of(Records.read(FOLDER), "iid")[0]:
+    for score in scores_of(Records.read(FINDINGS / sweep), "iid")[0]:
         study = score.selected.study
         dataset = study.dataset.partition("/")[0]
         accuracy.setdefault(name_of(dataset, study.protocol), {})[study.method] = float(score.main.mean())
@@ -229,8 +229,8 @@ def _likeness(block: Sequence[Tried]) -> float:
     return spearman(near, agree)
 
 
-def hypotheses_table(tasks: Sequence[Tried]) -> str:
-    values = [differences(hypothesis, tasks) for hypothesis in HYPOTHESES]
+def hypotheses_table(tasks: Mapping[str, Sequence[Tried]]) -> str:
+    values = [differences(hypothesis, tasks[hypothesis.sweep]) for hypothesis in HYPOTHESES]
     tests = [student_test(each) if len(each) > 2 else (math.nan,) * 3 for each in values]
     adjusted = holm([p for *_, p in tests])
     body = []
@@ -283,61 +283,64 @@ def shifts_table(measured: Mapping[str, Any]) -> str:
 
 
 COLOURS = {
-    "erm": "#8c8c8c", "rwg": "#1b6ca8", "group-dro": "#69b3e7", "coral": "#c49a00", "dann": "#d1495b",
-    "rs+rw+erm": "#2e8b57", "rs+rw+dann": "#8e5ea2",
+    "erm": "#9a9a9a", "subg": "#0b3c5d", "rwg": "#1b6ca8", "group-dro": "#69b3e7", "suby": "#7a4f01",
+    "rwy": "#d9a400", "jtt": "#e07a5f", "coral": "#d9a400", "dann": "#d1495b", "rs+rw+erm": "#2e8b57",
+    "rs+rw+dann": "#8e5ea2",
 }  # fmt: skip
+ROWS = {HEADS: "methods that weigh rows", ADAPTS: "methods that adapt, and two that weigh"}
 
 
-def draw(tasks: Sequence[Tried]) -> None:
-    """Draw each task where its shifts lie, in the colour of the method ahead, as large as its gain on ERM."""
-    import matplotlib as mpl
+def size(points: float) -> float:
+    """Return the area of a task's mark for a gain."""
+    return 22 + 10 * points
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.1), sharey=True, layout="constrained")
-    ahead: dict[str, int] = {}
-    for axis, new in zip(axes, (False, True), strict=True):
-        axis.set_title("test on domains of training" if not new else "test on a new domain", fontsize=10)
-        axis.set_xlabel("label shift (total variation)")
+def draw(tasks: Mapping[str, Sequence[Tried]]) -> None:
+    """Draw each task where its shifts lie, coloured by the method ahead, its area by the gain over ERM."""
+    matplotlib = require("matplotlib", "a figure")
+    matplotlib.use("Agg")
+    plt = require("matplotlib.pyplot", "a figure")
+    cells = [(sweep, new) for sweep in SWEEPS for new in (False, True)]
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), sharex=True, sharey=True, layout="constrained")
+    for axis, (sweep, new) in zip(axes.flat, cells, strict=True):
+        shown = [task for task in tasks[sweep] if task.new == new]
+        if not shown:
+            axis.set_visible(False)
+            continue
+        where = "a new domain" if new else "domains of training"
+        axis.set_title(f"{ROWS[sweep]}, test on {where}", fontsize=9)
         axis.grid(color="#eeeeee")
+        axis.set_axisbelow(True)
         axis.spines[["top", "right"]].set_visible(False)
-        for task in (task for task in tasks if task.new == new):
-            best = max(task.accuracy, key=lambda name: task.accuracy[name])
-            ahead[best] = ahead.get(best, 0) + 1
-            axis.scatter(
-                task.shift[LABEL],
-                task.shift[SPURIOUS],
-                s=24 + 12 * task.gain(best),
-                color=COLOURS[best],
-                alpha=0.8,
-                linewidths=0.6,
-                edgecolors="white",
-            )
-    axes[0].set_ylabel("spurious correlation")
-    for name in sorted(ahead, key=lambda name: -ahead[name]):
-        axes[1].scatter([], [], s=60, color=COLOURS[name], label=f"{name} ({ahead[name]})")
-    for points in (0, 10, 20):
-        axes[1].scatter([], [], s=24 + 12 * points, color="#cccccc", label=f"+{points} points over erm")
-    figure.legend(
-        *axes[1].get_legend_handles_labels(),
-        loc="outside right upper",
-        frameon=False,
-        fontsize=8,
-        title="method ahead (tasks)",
-        title_fontsize=8,
-    )
-    figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
+        axis.set(xlabel=f"{LABEL} (total variation)", ylabel=SPURIOUS)
+        best = [max(task.accuracy, key=task.accuracy.__getitem__) for task in shown]
+        axis.scatter(
+            [task.shift[LABEL] for task in shown],
+            [task.shift[SPURIOUS] for task in shown],
+            s=[size(task.gain(name)) for task, name in zip(shown, best, strict=True)],
+            c=[COLOURS[name] for name in best],
+            alpha=0.85,
+            linewidths=0.6,
+            edgecolors="white",
+        )
+        for name in [name for name in COLOURS if name in best]:
+            axis.scatter([], [], s=40, color=COLOURS[name], label=f"{name} {best.count(name)}")
+        axis.legend(fontsize=7, title="ahead, tasks", title_fontsize=7, loc="upper right", framealpha=0.8)
+    marks = [
+        plt.scatter([], [], s=size(n), color="#cccccc", label=f"{n} points over ERM") for n in (0, 5, 20)
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    figure.savefig(FIGURE, dpi=100, metadata={"Software": None})
 
 
 def write() -> None:
     """Put each part between its marks on the page, and draw the figure."""
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
-    tasks = tried(measured)
+    tasks = {sweep: tried(sweep, measured) for sweep in SWEEPS}
     parts = {
         "shifts": shifts_table(measured),
         "hypotheses": hypotheses_table(tasks),
-        "gains": gains_table(tasks),
+        "gains": "\n\n".join(gains_table(of) for of in tasks.values() if of),
     }
     text = PAGE.read_text(encoding="utf-8")
     for name, part in parts.items():

@@ -77,7 +77,7 @@ def test_a_label_shift_within_styles_moves_labels_and_nothing_else():
     with pytest.raises(InputError, match=r"take a larger alpha, which shifts less, or another seed, or on_e"):
         sd.task(STYLES, words)
     task = sd.task(STYLES, words, on_empty="report")
-    apart(sd.task(STYLES, "uda source=kind0 target=kind1"))
+    assert not task.report().leaks
     assert task.keys("source_train") == uda.keys("source_train")
     for name in ("target_train", "target_test"):
         assert kinds(task, name) == {"kind1"}
@@ -138,4 +138,4 @@ def test_a_domain_a_spurious_correlation_and_a_label_shift_over_whole_trajectori
 )
 def test_what_makes_no_sense_names_its_reason(words, reason):
     with pytest.raises(InputError, match=reason):
-        sd.task(STEPS, parse_protocol(words))
+        sd.task(STEPS, parse_protocol(words), on_empty="report")
