@@ -1,9 +1,9 @@
 """Does the ranking of methods follow the kind and size of a shift? The parts of docs/kinds_of_shift.md.
 
-    python scripts/composition.py --measure    measure the shift of every task, into docs/findings
+    python scripts/composition.py --measure    measure the shift of every task, into docs/findings/composition
     python scripts/composition.py --write      draw the figure and write the tables, from docs/findings alone
 
-The hypotheses were fixed before the sweeps ran. Gains are points of accuracy on the test set, by
+The hypotheses were fixed before the sweep `composition` ran. Gains are points of accuracy on the test set, by
 checkpoints that source validation selects. A block is the nine tasks (three mu x three alpha) of one dataset,
 draw and kind of test domain: within it a gain is correlated (Spearman) with the measured size of a shift. The
 unit of a test is the block: Student's interval of the mean over blocks, p-values by Holm over all hypotheses.
@@ -16,8 +16,10 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,21 +31,24 @@ import shiftdata as sd
 from shiftdata.baselines.sets import features_for
 from shiftdata.bench import Records, read_sweep
 from shiftdata.bench.reporting.scores import scores_of
+from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import NotFoundError
 from shiftdata.evaluation.meters import LEAST, measure_shifts
-from shiftdata.evaluation.metrics import spearman
+from shiftdata.evaluation.metrics import Interval, spearman
 from shiftdata.evaluation.metrics.differences import holm, shown_p, student_test
 from shiftdata.extras import require
 from shiftdata.tables import markdown
 
 DOCS = Path(__file__).parent.parent / "docs"
-FINDINGS, PAGE, FIGURE = DOCS / "findings", DOCS / "kinds_of_shift.md", DOCS / "kinds_of_shift.png"
+FOLDER, PAGE, FIGURE = (
+    DOCS / "findings" / "composition",
+    DOCS / "kinds_of_shift.md",
+    DOCS / "kinds_of_shift.png",
+)
 BEGIN, END = "<!-- {} written by scripts/composition.py -->", "<!-- end of {} -->"
 
-#: Methods that weigh rows, as linear heads; methods that adapt to the unlabelled test.
-SWEEPS = HEADS, ADAPTS = "composition-heads", "composition"
-MEASURED = FINDINGS / HEADS / "shifts.json"
-AWARE = "subg rwg group-dro"
+MEASURED = FOLDER / "shifts.json"
+AWARE = "rwg group-dro"
 SPURIOUS, LABEL, NEW, ALIKE = "spurious correlation", "label shift", "new domains", "alike"
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -62,22 +67,18 @@ class Hypothesis:
     less: str = "erm"
     than: str = ""
     sign: int = 1
-    sweep: str = HEADS
 
 
 HYPOTHESES = (
     Hypothesis("group methods gain more over ERM with spurious correlation", SPURIOUS, AWARE),
     Hypothesis("... and more so than with label shift", SPURIOUS, AWARE, than=LABEL),
-    Hypothesis("... and more than class methods do", SPURIOUS, AWARE, "suby rwy"),
-    Hypothesis("JTT gains more over ERM with spurious correlation", SPURIOUS, "jtt"),
-    Hypothesis("group methods gain less over ERM in a new domain", NEW, AWARE, sign=-1),
+    Hypothesis("RS and RW gain more over ERM with label shift", LABEL, "rs+rw+erm"),
+    Hypothesis("... and more so than with spurious correlation", LABEL, "rs+rw+erm", than=SPURIOUS),
+    Hypothesis("RS and RW gain more over DANN with label shift", LABEL, "rs+rw+dann", "dann"),
+    Hypothesis("DANN loses to ERM with label shift", LABEL, "dann", sign=-1),
+    Hypothesis("DANN gains more over ERM in a new domain", NEW, "dann"),
+    Hypothesis("CORAL gains more over ERM in a new domain", NEW, "coral"),
     Hypothesis("tasks of like shifts rank the methods alike", ALIKE),
-    Hypothesis("RS and RW gain more over ERM with label shift", LABEL, "rs+rw+erm", sweep=ADAPTS),
-    Hypothesis(
-        "... and more so than with spurious correlation", LABEL, "rs+rw+erm", than=SPURIOUS, sweep=ADAPTS
-    ),
-    Hypothesis("RS and RW gain more over DANN with label shift", LABEL, "rs+rw+dann", "dann", sweep=ADAPTS),
-    Hypothesis("DANN loses to ERM with label shift", LABEL, "dann", sign=-1, sweep=ADAPTS),
 )
 
 #: Tasks of the page's table, each with a word on what they join; "" is the canonical split.
@@ -119,7 +120,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tried:
     """A task of the sweep: its block, its measured shift, and the accuracy of each method in per cent."""
 
@@ -147,37 +148,58 @@ def name_of(dataset: str, protocol: str) -> str:
     return f"{dataset} {protocol}".strip()
 
 
+@cache
+def metadata_of(dataset: str) -> Metadata:
+    return read_metadata(dataset)
+
+
 def measure() -> None:
-    """Measure the tasks of the page and of the sweep; datasets that are not here stay as they are."""
+    """Measure the tasks of the page and of the sweep that are not measured yet, of datasets that are here.
+
+    All are measured by their metadata first, then those of the page on features too.
+    """
     found = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
-    specs = [(spec.dataset, spec.protocol, "") for spec in read_sweep(HEADS).tasks]
-    specs += [(*given, "features") for given in COMPOSED]
-    for number, (dataset, protocol, features) in enumerate(specs):
+    tasks = [(spec.dataset, spec.protocol) for spec in read_sweep("composition").tasks]
+    asked = [(*task, False) for task in (*COMPOSED, *tasks)] + [(*task, True) for task in COMPOSED]
+    for number, (dataset, protocol, on_features) in enumerate(asked):
         name = name_of(dataset, protocol)
-        print(f"{number + 1} of {len(specs)}: {name}", file=sys.stderr)
         try:
-            task = sd.task(dataset, protocol or None, on_empty="report")
+            metadata = metadata_of(dataset)
         except NotFoundError as error:
-            print(f"left out: {error}", file=sys.stderr)
+            print(f"left out: {name}: {error}", file=sys.stderr)
             continue
-        shifts = measure_shifts(task, features=features_for(task.metadata) if features else None)
+        assert metadata.dataset is not None  # it has a name
+        about = {"content_id": metadata.dataset.manifest.base(metadata.base).content_id}
+        known = found.get(name, {})
+        if known.get("content_id") == about["content_id"] and known["features"] >= on_features:
+            continue
+        print(f"{number + 1} of {len(asked)}: {name}", file=sys.stderr)
+        task = sd.task(metadata, protocol or None, on_empty="report")
+        shifts = measure_shifts(task, features=features_for(metadata) if on_features else None)
         values = {
-            measure.kind: [measure.value, *(measure.interval.low, measure.interval.high)]
+            measure.kind: [round(number, 4) for number in (measure.value, *ends_of(measure.interval))]
             for measure in shifts.measures
         }
         found[name] = {
+            **about,
+            "features": on_features,
             "examples": shifts.examples,
             "kinds": shifts.kinds,
             "values": values,
             "notes": shifts.notes,
         }
+        MEASURED.parent.mkdir(parents=True, exist_ok=True)
         MEASURED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def tried(sweep: str, measured: Mapping[str, Any]) -> list[Tried]:
-    """Join the records of a sweep with the measured shifts; incomplete blocks are left out."""
+def ends_of(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+def tried(measured: Mapping[str, Any]) -> list[Tried]:
+    """Join the records of the sweep with the measured shifts; incomplete blocks are left out."""
     accuracy: dict[str, dict[str, float]] = {}
-    for score in scores_of(Records.read(FINDINGS / sweep), "iid")[0]:
+    for score in scores_of(Records.read(FOLDER), "iid")[0]:
         study = score.selected.study
         dataset = study.dataset.partition("/")[0]
         accuracy.setdefault(name_of(dataset, study.protocol), {})[study.method] = float(score.main.mean())
@@ -229,8 +251,8 @@ def _likeness(block: Sequence[Tried]) -> float:
     return spearman(near, agree)
 
 
-def hypotheses_table(tasks: Mapping[str, Sequence[Tried]]) -> str:
-    values = [differences(hypothesis, tasks[hypothesis.sweep]) for hypothesis in HYPOTHESES]
+def hypotheses_table(tasks: Sequence[Tried]) -> str:
+    values = [differences(hypothesis, tasks) for hypothesis in HYPOTHESES]
     tests = [student_test(each) if len(each) > 2 else (math.nan,) * 3 for each in values]
     adjusted = holm([p for *_, p in tests])
     body = []
@@ -283,64 +305,64 @@ def shifts_table(measured: Mapping[str, Any]) -> str:
 
 
 COLOURS = {
-    "erm": "#9a9a9a", "subg": "#0b3c5d", "rwg": "#1b6ca8", "group-dro": "#69b3e7", "suby": "#7a4f01",
-    "rwy": "#d9a400", "jtt": "#e07a5f", "coral": "#d9a400", "dann": "#d1495b", "rs+rw+erm": "#2e8b57",
-    "rs+rw+dann": "#8e5ea2",
+    "erm": "#9a9a9a", "rwg": "#1b6ca8", "group-dro": "#69b3e7", "coral": "#d9a400", "dann": "#d1495b",
+    "rs+rw+erm": "#2e8b57", "rs+rw+dann": "#8e5ea2",
 }  # fmt: skip
-ROWS = {HEADS: "methods that weigh rows", ADAPTS: "methods that adapt, and two that weigh"}
 
 
 def size(points: float) -> float:
     """Return the area of a task's mark for a gain."""
-    return 22 + 10 * points
+    return 26 + 12 * points
 
 
-def draw(tasks: Mapping[str, Sequence[Tried]]) -> None:
+def draw(tasks: Sequence[Tried]) -> None:
     """Draw each task where its shifts lie, coloured by the method ahead, its area by the gain over ERM."""
     matplotlib = require("matplotlib", "a figure")
     matplotlib.use("Agg")
     plt = require("matplotlib.pyplot", "a figure")
-    cells = [(sweep, new) for sweep in SWEEPS for new in (False, True)]
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), sharex=True, sharey=True, layout="constrained")
-    for axis, (sweep, new) in zip(axes.flat, cells, strict=True):
-        shown = [task for task in tasks[sweep] if task.new == new]
-        if not shown:
-            axis.set_visible(False)
-            continue
-        where = "a new domain" if new else "domains of training"
-        axis.set_title(f"{ROWS[sweep]}, test on {where}", fontsize=9)
+    panels = [new for new in (False, True) if any(task.new == new for task in tasks)]
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(1.4 + 3.9 * len(panels), 4), sharey=True, squeeze=False, layout="constrained"
+    )
+    best = {task: max(task.accuracy, key=task.accuracy.__getitem__) for task in tasks}
+    ahead = Counter(best.values())
+    for axis, new in zip(axes.flat, panels, strict=True):
+        panel = [task for task in tasks if task.new == new]
+        axis.set_title("test on a new domain" if new else "test on domains of training", fontsize=10)
         axis.grid(color="#eeeeee")
         axis.set_axisbelow(True)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.set(xlabel=f"{LABEL} (total variation)", ylabel=SPURIOUS)
-        best = [max(task.accuracy, key=task.accuracy.__getitem__) for task in shown]
+        axis.set_xlabel(f"{LABEL} (total variation)")
         axis.scatter(
-            [task.shift[LABEL] for task in shown],
-            [task.shift[SPURIOUS] for task in shown],
-            s=[size(task.gain(name)) for task, name in zip(shown, best, strict=True)],
-            c=[COLOURS[name] for name in best],
+            [task.shift[LABEL] for task in panel],
+            [task.shift[SPURIOUS] for task in panel],
+            s=[size(task.gain(best[task])) for task in panel],
+            c=[COLOURS[best[task]] for task in panel],
             alpha=0.85,
             linewidths=0.6,
             edgecolors="white",
         )
-        for name in [name for name in COLOURS if name in best]:
-            axis.scatter([], [], s=40, color=COLOURS[name], label=f"{name} {best.count(name)}")
-        axis.legend(fontsize=7, title="ahead, tasks", title_fontsize=7, loc="upper right", framealpha=0.8)
+    axes.flat[0].set_ylabel(SPURIOUS)
+    corner = axes.flat[-1]
     marks = [
-        plt.scatter([], [], s=size(n), color="#cccccc", label=f"{n} points over ERM") for n in (0, 5, 20)
+        corner.scatter([], [], s=60, color=COLOURS[name], label=f"{name} ahead: {n}")
+        for name, n in ahead.most_common()
     ]
-    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    grey = [
+        corner.scatter([], [], s=size(n), color="#cccccc", label=f"{n} points over ERM") for n in (0, 5, 20)
+    ]
+    figure.legend(handles=[*marks, *grey], loc="outside right upper", frameon=False, fontsize=8)
     figure.savefig(FIGURE, dpi=100, metadata={"Software": None})
 
 
 def write() -> None:
     """Put each part between its marks on the page, and draw the figure."""
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
-    tasks = {sweep: tried(sweep, measured) for sweep in SWEEPS}
+    tasks = tried(measured)
     parts = {
         "shifts": shifts_table(measured),
         "hypotheses": hypotheses_table(tasks),
-        "gains": "\n\n".join(gains_table(of) for of in tasks.values() if of),
+        "gains": gains_table(tasks),
     }
     text = PAGE.read_text(encoding="utf-8")
     for name, part in parts.items():

@@ -110,8 +110,10 @@ def _print_shifts(task: Task, model: str | None, form: str) -> None:
 
         encode = features_for(task.metadata, "" if model == "auto" else model)
     shifts = measure_shifts(task, features=encode if model else None)
-    written = {"markdown": shifts.to_markdown, "json": lambda: json.dumps(shifts.to_dict(), indent=1)}
-    print(written[form]() if form in written else shifts)
+    if form == "json":
+        print(json.dumps(shifts.to_dict(), indent=1))
+    else:
+        print(shifts.to_markdown() if form == "markdown" else shifts)
 
 
 def _print_protocols() -> None:
