@@ -81,14 +81,12 @@ HYPOTHESES = (
     Hypothesis("tasks of like shifts rank the methods alike", ALIKE),
 )
 
-#: Tasks of the page's table, each with a word on what they join; "" is the canonical split.
+#: Tasks of the page's table; "" is the canonical split.
 FAIR = "group-fairness k={} mu=0.05"
 COMPOSED = (
     ("sma_glyphs", ""),
-    ("sma_glyphs", FAIR.format(8)),
     ("sma_glyphs_k8", "gf_k8_mu5"),
     ("sma_glyphs_k8", f"{FAIR.format(8)} label-shift alpha=1"),
-    ("sma_glyphs_k8", f"leave-one-domain-out test=midnight {FAIR.format(4)}"),
     ("sma_glyphs_k8", f"leave-one-domain-out test=midnight {FAIR.format(4)} label-shift alpha=1"),
     ("sma_glyphs_k8", "uda source=amber target=mist label-shift alpha=1"),
     ("dom_glyphs", "leave-one-domain-out test=script"),
@@ -102,19 +100,15 @@ COMPOSED = (
     ("pacs", ""),
     ("pacs", "leave-one-domain-out test=sketch"),
     ("pacs", f"leave-one-domain-out test=sketch {FAIR.format(3)}"),
-    ("pacs", "leave-one-domain-out test=sketch label-shift alpha=1"),
-    ("fashion_mnist", "continuous"),
     ("fashion_mnist", f"{FAIR.format(4)} severity>=3"),
     ("heart", "leave-one-domain-out test=cleveland"),
     ("adult", ""),
-    ("adult", "leave-one-domain-out test='Female Black'"),
 )
 KINDS = (
     "new domains",
     LABEL,
     "subpopulation shift",
     SPURIOUS,
-    "severity shift",
     "covariate shift",
     "concept shift",
 )
@@ -228,7 +222,7 @@ def differences(hypothesis: Hypothesis, tasks: Sequence[Tried]) -> Floats:
         for task in tasks:
             gains = pairs.setdefault(task.pair, {}).setdefault(task.new, [])
             gains.append(task.gain(hypothesis.more, hypothesis.less))
-        values = [np.mean(of[True]) - np.mean(of[False]) for of in pairs.values() if len(of) == 2]
+        values = [float(np.mean(of[True]) - np.mean(of[False])) for of in pairs.values() if len(of) == 2]
     elif hypothesis.by == ALIKE:
         values = [_likeness(block) for _, block in _blocks(tasks)]
     else:

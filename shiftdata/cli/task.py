@@ -104,12 +104,13 @@ def protocol_of(words: Sequence[str]) -> Protocol | str | None:
 def _print_shifts(task: Task, model: str | None, form: str) -> None:
     from shiftdata.evaluation.meters import measure_shifts
 
+    features = None
     if model:
         require("torch", "features")
         from shiftdata.baselines.sets import features_for
 
-        encode = features_for(task.metadata, "" if model == "auto" else model)
-    shifts = measure_shifts(task, features=encode if model else None)
+        features = features_for(task.metadata, "" if model == "auto" else model)
+    shifts = measure_shifts(task, features=features)
     if form == "json":
         print(json.dumps(shifts.to_dict(), indent=1))
     else:
