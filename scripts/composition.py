@@ -33,7 +33,8 @@ from shiftdata.bench import Records, read_sweep
 from shiftdata.bench.reporting.scores import scores_of
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import NotFoundError
-from shiftdata.evaluation.meters import LEAST, measure_shifts
+from shiftdata.evaluation.meters import measure_shifts
+from shiftdata.evaluation.meters.kinds import LEAST
 from shiftdata.evaluation.metrics import Interval, spearman
 from shiftdata.evaluation.metrics.differences import holm, shown_p, student_test
 from shiftdata.extras import require
@@ -254,15 +255,20 @@ def hypotheses_table(tasks: Sequence[Tried]) -> str:
         verdict = "inconclusive" if not p < 0.05 else "holds" if low > 0 else "does not hold"
         unit = "points" if hypothesis.by == NEW else "rho"
         mean = f"{hypothesis.sign * each.mean():+.2f} {unit}" if len(each) else "-"
-        ends = sorted((hypothesis.sign * low, hypothesis.sign * high))
+        most = 1.0 if unit == "rho" and not hypothesis.than else math.inf  # what a correlation can be
+        ends = sorted(float(np.clip(hypothesis.sign * end, -most, most)) for end in (low, high))
         interval = "{:+.2f} to {:+.2f}".format(*ends) if math.isfinite(low) else "-"
         body.append([hypothesis.text, mean, interval, f"{len(each)}", shown_p(p), verdict])
-    return markdown(["hypothesis", "mean", "95 % interval", "blocks", "p (Holm)", "here"], body)
+    table = markdown(["hypothesis", "mean", "95 % interval", "blocks", "p (Holm)", "here"], body)
+    names = ", ".join(sorted({task.block.partition(" ")[0] for task in tasks}))
+    runs, every = sum(len(task.accuracy) for task in tasks), len(list(read_sweep("composition").studies()))
+    blocks = len({task.block for task in tasks})
+    return f"{runs} of {every} runs: {blocks} whole blocks of nine tasks, of {names}.\n\n{table}"
 
 
 def gains_table(tasks: Sequence[Tried]) -> str:
     """Return the accuracy of ERM and the mean gains over it at the corners of the grid."""
-    methods = [name for name in tasks[0].accuracy if name != "erm"]
+    methods = [name for name in COLOURS if name in tasks[0].accuracy and name != "erm"]
     body = []
     for new in (False, True):
         for mu, alpha in (("1", "none"), ("0.04", "none"), ("1", "0.3"), ("0.04", "0.3")):
