@@ -355,21 +355,24 @@ def draw(tasks: Sequence[Tried]) -> None:
     figure.savefig(FIGURE, dpi=100, metadata={"Software": None})
 
 
-def write() -> None:
-    """Put each part between its marks on the page, and draw the figure."""
-    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
-    tasks = tried(measured)
+def written(page: str, tasks: Sequence[Tried], measured: Mapping[str, Any]) -> str:
+    """Return the page with each part between its marks."""
     parts = {
         "shifts": shifts_table(measured),
         "hypotheses": hypotheses_table(tasks),
         "gains": gains_table(tasks),
     }
-    text = PAGE.read_text(encoding="utf-8")
     for name, part in parts.items():
         begin, end = BEGIN.format(name), END.format(name)
-        before, _, rest = text.partition(begin)
-        text = f"{before}{begin}\n\n{part}\n\n{end}{rest.partition(end)[2]}"
-    PAGE.write_text(text, encoding="utf-8")
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n\n{part}\n\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+def write() -> None:
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    tasks = tried(measured)
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), tasks, measured), encoding="utf-8")
     draw(tasks)
 
 
