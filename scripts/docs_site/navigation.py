@@ -85,7 +85,7 @@ TREE: Mapping[str, Any] = {
         "Sweeps": "docs/sweeps.md",
         "Reports": "docs/report.md",
         "Leaderboards": "docs/leaderboard.md",
-        "Distance of two domains": "docs/meters.md",
+        "Kinds of shift": "docs/kinds_of_shift.md",
         "Trained models": {
             "Predict and fine-tune": "docs/models.md",
             "What they have seen": "docs/models_registry.md",

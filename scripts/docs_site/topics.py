@@ -92,14 +92,15 @@ TOPICS = (
     ),
     Topic(
         "shift",
-        "Label shift, distances",
-        "Estimate the label shares of an unlabelled target; measure how far apart two sets of rows are.",
+        "Kinds of shift",
+        "Measure what differs between training and test; estimate the label shares of an unlabelled target.",
         {
             "shiftdata.evaluation.label_shift": (
                 "estimate_marginal ESTIMATORS MarginalEstimate reweight EstimationError LabelShiftWarning"
             ),
             "shiftdata.evaluation.meters": (
-                "covariate_shift CovariateShift concept_shift_on_features ConceptShift bounds Bounds"
+                "measure_shifts Shifts Measure covariate_shift CovariateShift "
+                "concept_shift_on_features ConceptShift bounds Bounds"
             ),
         },
     ),

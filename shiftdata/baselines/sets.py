@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftdata.baselines.method import Data, Method, no_rows
 from shiftdata.baselines.models import backbone_of
-from shiftdata.baselines.pretrained.model import FeatureEncoder
+from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.encoders import FROZEN, Columns, FrozenFeatures, Grams
@@ -90,6 +91,23 @@ def _grams(metadata: Metadata, rows: IntArray) -> Grams:
         batches = Source(metadata=metadata).loader(rows, batch_size=256, rank=0, world=1)
         _counted[metadata] = key, Grams.of(text for texts, _ in batches for text in texts)
     return _counted[metadata][1]
+
+
+def features_for(metadata: Metadata, model: str = "") -> Callable[[IntArray], NDArray[Any]]:
+    """Return a function of rows that gives a line of numbers for each.
+
+    They are features of a model, as `predict` names it; without one EfficientNet-Lite0's of pictures, counts
+    of n-grams in texts, the columns of tables.
+    """
+    encoder = encoder_of(model) if model else None
+    form: Form = "frozen" if encoder or modality_of(metadata) == "image" else "scratch"
+
+    def lines(rows: IntArray) -> NDArray[Any]:
+        found = source_of(metadata, form, rows, encoder=encoder).lines(rows)
+        assert found is not None  # neither form gives pictures or texts
+        return found
+
+    return lines
 
 
 def modality_of(metadata: Metadata) -> str:

@@ -411,7 +411,7 @@ def _tasks(given: Mapping[str, Any], where: str) -> Iterator[TaskSpec]:
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
     values = [value if isinstance(value, list) else [value] for value in params.values()]
     texts = [
-        " ".join([name, *(shlex.quote(f"{key}={value}") for key, value in zip(params, point, strict=True))])
+        _with_parameters(name, dict(zip(params, point, strict=True)))
         for name in _texts(protocol or ())
         for point in itertools.product(*values)
     ]
@@ -422,6 +422,21 @@ def _tasks(given: Mapping[str, Any], where: str) -> Iterator[TaskSpec]:
     for place, of in zip(places, every, strict=False):
         for text in of:
             yield TaskSpec(dataset=place, protocol=text, **about)
+
+
+def _with_parameters(protocol: str, params: Mapping[str, Any]) -> str:
+    """Put each value where `{name}` stands in joined protocols, or after the last.
+
+    >>> _with_parameters("group-fairness k=4 mu={mu} label-shift", {"mu": 0.1, "target": "Real World"})
+    "group-fairness k=4 mu=0.1 label-shift 'target=Real World'"
+    """
+    for name, value in params.items():
+        place = f"{{{name}}}"
+        if place in protocol:
+            protocol = protocol.replace(place, shlex.quote(str(value)))
+        else:
+            protocol = f"{protocol} {shlex.quote(f'{name}={value}')}"
+    return protocol
 
 
 def faults(datasets: Iterable[str]) -> dict[str, str]:

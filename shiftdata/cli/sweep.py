@@ -43,7 +43,8 @@ MOST = 20
       rules = ["iid-worst", "oracle"]                       # what its results are reported under
       [[tasks]]
       protocol = "group-fairness"                           # or canonical = "uda_*", splits of the dataset
-      k = [2, 4]                                            # a list: a task for each value
+      k = [2, 4]                                            # a list: a task for each value; in joined
+                                                            # protocols it stands where {k} does
       mu = 0.1
       [training]
       steps = 800                                           # or epochs = 20

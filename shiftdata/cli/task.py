@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args
 
 import click
 
-from shiftdata.cli.verbs import verb
+from shiftdata.cli.verbs import format_option, verb
 from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols, task
 from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.extras import require
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 PROTOCOL = "Protocols with their parameters, and conditions; or a canonical split, or a file of --freeze."
 BASE = "A base of `shiftdata info`. [default: the default base, or as the task says]"
+FEATURES = "With --shifts: also on features of a model, as in `predict`; auto is for the kind of examples."
 EMPTY = "A group that should have rows and has none: stop, or report it as n = 0."
 
 
@@ -48,6 +51,7 @@ def task_of(dataset: str, protocol: Sequence[str], options: dict[str, Any]) -> T
       shiftdata task cns_glyphs 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
       shiftdata task cns_glyphs mine.parquet
       shiftdata task sma_glyphs gf_k8_mu10                         a canonical split, as `info` lists them
+      shiftdata task dom_glyphs lodo_script --shifts --features auto      kinds of shift, and their sizes
 
     Protocols may follow each other in any order: sets are cut first, then rows are chosen, then drawn. A
     condition keeps rows by label, nuisance, severity, quantile or fold: 'severity<=1.5', style==amber,embers,
@@ -57,22 +61,30 @@ def task_of(dataset: str, protocol: Sequence[str], options: dict[str, Any]) -> T
 @click.option("--set", "name", metavar="SET", help="Print the keys of this set.")
 @click.option("--freeze", metavar="FILE", help="Write the keys of every set as Parquet.")
 @click.option("--picture", metavar="FILE", help="Draw the groups of every set.")
+@click.option("--shifts", is_flag=True, help="Measure each kind of shift from training to test.")
+@click.option("--features", metavar="MODEL", help=FEATURES)
+@format_option("text", "markdown", "json")
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
     name: str | None,
     freeze: str | None,
     picture: str | None,
+    shifts: bool,
+    features: str | None,
+    form: str,
     **options: Any,
 ) -> None:
     """Make a task by a protocol, and print how many rows, origins and groups its sets have.
 
-    A task is named sets of rows, checked for leaks. No picture is read.
+    A task is named sets of rows, checked for leaks. No picture is read, but by --features.
     """
     if dataset is None:
         return _print_protocols()
     chosen = task(dataset, protocol_of(protocol), **options)
-    if name:
+    if shifts or features:
+        _print_shifts(chosen, features, form)
+    elif name:
         print("\n".join(chosen.keys(name)))
     else:
         print(chosen.report())
@@ -87,6 +99,22 @@ def protocol_of(words: Sequence[str]) -> Protocol | str | None:
     """Read protocols from words, or the name of a canonical split or a frozen file."""
     named = len(words) == 1 and (words[0].endswith(".parquet") or re.fullmatch(r"[\w@*-]+", words[0]))
     return words[0] if named else parse_protocol(words)
+
+
+def _print_shifts(task: Task, model: str | None, form: str) -> None:
+    from shiftdata.evaluation.meters import measure_shifts
+
+    features = None
+    if model:
+        require("torch", "features")
+        from shiftdata.baselines.sets import features_for
+
+        features = features_for(task.metadata, "" if model == "auto" else model)
+    shifts = measure_shifts(task, features=features)
+    if form == "json":
+        print(json.dumps(shifts.to_dict(), indent=1))
+    else:
+        print(shifts.to_markdown() if form == "markdown" else shifts)
 
 
 def _print_protocols() -> None:

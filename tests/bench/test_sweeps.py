@@ -80,6 +80,14 @@ def test_a_sweep_is_kept_whole(tiny, tmp_path):
         folder_sweep(tmp_path)
 
 
+def test_joined_protocols_take_parameters_where_they_name_them(tiny):
+    task = {"protocol": "group-fairness k=2 mu={mu} label-shift", "mu": [0.5, 1], "alpha": ["none", 3]}
+    made = sweep_of(SMALL | {"tasks": [task]}, [str(tiny)])
+    assert [spec.protocol for spec in made.tasks] == [
+        f"group-fairness k=2 mu={mu} label-shift alpha={alpha}" for mu in (0.5, 1) for alpha in ("none", 3)
+    ]
+
+
 @pytest.fixture
 def everything_is_here(monkeypatch):
     """Datasets have one canonical split and are not opened."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -14,6 +15,7 @@ import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.charts import MANY, SIDE
+from shiftdata.evaluation.meters import measure_shifts
 from shiftdata.evaluation.protocols import parse_protocol, protocols
 from shiftdata.stable import hash64
 from tests.evaluation.protocols.made import metadata, table
@@ -203,6 +205,10 @@ def test_the_command_line(tiny, tmp_path, capsys):
     words = ["group-fairness", "k=4", "mu=0.2", "severity>=1", "label-shift", "alpha=3"]
     composed = "(severity >= 1.0) & group-fairness@1(k=4, mu=0.2, seed=0) & label-shift@1"
     assert composed in run(str(tiny), *words, "--on-empty", "report")[1]
+    shifts = measure_shifts(task)
+    assert run(*fair, "--shifts")[1] == f"{shifts}\n"
+    assert run(*fair, "--shifts", "--format", "markdown")[1] == f"{shifts.to_markdown()}\n"
+    assert json.loads(run(*fair, "--shifts", "--format", "json")[1])["kinds"] == list(shifts.kinds)
     red = task.metadata.nuisances.index("red")
     rows = sd.task(tiny).table("test").to_pylist()
     keys = [row["key"] for row in rows if row["label"] < 2 and row["style"] != red]

@@ -4,3 +4,6 @@ from .concept import ConceptShift as ConceptShift
 from .concept import concept_shift_on_features as concept_shift_on_features
 from .covariate import CovariateShift as CovariateShift
 from .covariate import covariate_shift as covariate_shift
+from .kinds import Measure as Measure
+from .kinds import Shifts as Shifts
+from .kinds import measure_shifts as measure_shifts

@@ -126,7 +126,8 @@ class LabelShift(Protocol):
     def advice(self) -> str:
         if self.alpha is None:
             return super().advice
-        return "take a larger alpha, which shifts less, another seed, or replacement=True"
+        draws = "another seed" if self.replacement else "another seed, or replacement=True"
+        return f"take a larger alpha, which shifts less, {'or ' * self.replacement}{draws}"
 
     def summary(self, nuisance: str) -> str:
         text = super().summary(nuisance)
