@@ -28,7 +28,7 @@ from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
 from shiftdata.baselines.pretrained.predicting import predict
 from shiftdata.baselines.run import Run
 from shiftdata.baselines.sets import modality_of
-from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
+from shiftdata.bench.records import DONE, PREDICT, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors.base import measured
 from shiftdata.data.loading.encoders import FROZEN, fingerprint, weights_hash
@@ -43,8 +43,6 @@ from shiftdata.stable import content_hash
 HEADS = "heads"
 #: The backbones that read features: of a trained model, if "@" and its name follow.
 OF_FEATURES = (HEADS, "linear", "mlp", "mlp-bn")
-#: The method that trains no network: a model that comes trained predicts, by the head that its variant names.
-PREDICT = "predict"
 
 
 @dataclass(frozen=True, kw_only=True)

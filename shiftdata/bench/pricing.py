@@ -28,7 +28,6 @@ from shiftdata.baselines.pretrained.model import FeatureEncoder
 from shiftdata.baselines.pretrained.predicting import predict
 from shiftdata.baselines.sets import FORMS, TaskSets, modality_of
 from shiftdata.bench.job import (
-    PREDICT,
     Job,
     TaskSpec,
     base_of,
@@ -37,6 +36,7 @@ from shiftdata.bench.job import (
     on_features,
     task_of,
 )
+from shiftdata.bench.records import PREDICT
 from shiftdata.bench.running import read_records, study_of
 from shiftdata.bench.sweep import MethodSpec, Sweep
 from shiftdata.data.arrays import IntArray

@@ -32,6 +32,8 @@ from shiftdata.untrusted.texts import read_json
 
 RECORDS, TASKS, SWEEP = "records", "tasks", "sweep.json"
 DONE = "done"
+#: The method that trains no network: a model that comes trained predicts, by the head that its variant names.
+PREDICT = "predict"
 #: How the content_id begins of records that were imported and not run: a hash of the authors' files follows.
 IMPORTED = "imported:"
 #: Another process may merge files while they are read: they are then listed again.

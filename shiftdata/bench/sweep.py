@@ -20,14 +20,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from shiftdata.baselines import Hyper, Method, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
 from shiftdata.bench.job import (
-    PREDICT,
     SweepTraining,
     TaskSpec,
     import_methods,
     is_heads,
     method_facts,
 )
-from shiftdata.bench.records import SWEEP
+from shiftdata.bench.records import PREDICT, SWEEP
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.typed import record

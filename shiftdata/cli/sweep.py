@@ -107,6 +107,7 @@ def command(
     if sweep is None:
         _print_presets()
         return None
+    rank = asked_rank(**ranks) or ALONE
     plan = read_sweep(sweep, datasets, stand_ins=stand_ins)
     absent = faults(task.dataset for task in plan.tasks)
     if absent and not (skip_missing or dry_run):
@@ -119,7 +120,6 @@ def command(
     if dry_run:
         _print_price(plan, folder, absent, device, workers or 1, quiet)
         return None
-    rank = asked_rank(**ranks) or ALONE
     pool = Pool(workers) if workers and workers > 1 else None
     executor = pool if ray is None else Ray(ray, workers)
     with progress(f"sweep {plan.name}", None, " runs", quiet=quiet) as bar:

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from shiftdata.bench.job import PREDICT
-from shiftdata.bench.records import Records, runs_of
+from shiftdata.bench.records import PREDICT, Records, runs_of
 from shiftdata.bench.reporting.forms import LAST, ORACLE, scenario_of
 from shiftdata.bench.reporting.scores import Score, clean, gains, over_steps, scores_of
 from shiftdata.bench.selection import RULES, run_scores

@@ -96,13 +96,13 @@ def _gap(grid: Grid, total: Total, rows: Sequence[str], columns: Sequence[str]) 
 
 
 def _gain(grid: Grid, total: Total, rows: Sequence[str], columns: Sequence[str]) -> dict[Place, Values]:
-    """What an average gains over that of IID selection."""
+    """Return the gain of an average over that of IID selection."""
     averages = {row: _mean(grid[row, "Avg"]) for row in rows if (row, "Avg") in grid}
     return {(row, total.name): {0: mean - averages["IID"]} for row, mean in averages.items()}
 
 
 def _change(grid: Grid, total: Total, rows: Sequence[str], columns: Sequence[str]) -> dict[Place, Values]:
-    """How much less leaks than with one test domain, in per cent."""
+    """Return by how much less leaks than with one test domain, in per cent."""
     gains = {row: _mean(grid[row, "leakage"]) for row in rows if (row, "leakage") in grid}
     first = gains.get("Oracle, K=1", 0.0)
     oracles = {row: gain for row, gain in gains.items() if row != "IID" and first > 0}
@@ -386,7 +386,7 @@ class Filled:
         return name in (*self.layout.last, *(total.name for total in self.layout.totals))
 
     def agreements(self) -> list[str]:
-        """How the ranks of methods agree with the paper's, over the numbers that all of them have."""
+        """Return the agreement of the methods' ranks with the paper's, over the numbers that all have."""
         axis = self.layout.ranked
         across = "column" if axis == "row" else "row"
         notes = []

@@ -282,7 +282,7 @@ def _entropy(shares: FloatArray) -> float:
 
 
 def _spurious(counts: Counts) -> float:
-    """How much more the nuisance tells of the label in training than in the test."""
+    """Return the excess of what the nuisance tells of the label in training over that in the test."""
     return _dependence(counts[0]) - _dependence(counts[1])
 
 
