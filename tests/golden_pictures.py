@@ -52,7 +52,7 @@ from shiftdata.stable import rng
 
 FOLDER = Path(__file__).parent / "golden"
 MAX_DIFFERENCE, MEAN_DIFFERENCE = 2, 0.05  # of a network's picture on another CPU, of 255
-ITEM = Item(key="golden", label="bird", origin="golden", license="MIT", attribution="x", nuisance="here")
+ITEM = Item(key="golden", label="B", origin="golden", license="MIT", attribution="x", nuisance="here")
 
 
 @dataclass(frozen=True)
