@@ -153,3 +153,38 @@ CLAIMS = (
 DROPS = "larger models of a family drop less"
 PLACES = "models change places between"
 LAST = "most trajectories that fail do so first at the largest severity"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """A claim of CNS-Bench, whose replicates are pictures: under all corruptions at all severities.
+
+    `models` are a smaller and a larger one of a family; `axis` is that along which models may change places.
+    Without either, the claim is on where trajectories fail first.
+    """
+
+    text: str
+    shown: str
+    models: tuple[str, ...] = ()
+    axis: str = ""
+
+
+#: What was shown to models: ImageNet's photographs, among 1,000 classes and among ten, to EfficientNet-Lite 0
+#: to 2; and clothes of Fashion-MNIST to small networks that were trained on untouched ones (mean of 3 seeds).
+SHOWN = {"all": "among 1,000 classes", "task": "among the ten", "clothes": "clothes"}
+SIGHTS = (
+    *(
+        sight
+        for shown in ("all", "task")
+        for sight in (
+            Sight(text=DROPS, shown=shown, models=("lite0", "lite2")),
+            Sight(text=f"{PLACES} shifts", shown=shown, axis="shift"),
+            Sight(text=f"{PLACES} severities", shown=shown, axis="severity"),
+            Sight(text=LAST, shown=shown),
+        )
+    ),
+    Sight(text=DROPS, shown="clothes", models=("narrow", "wide")),
+    Sight(text=f"{PLACES} shifts", shown="clothes", axis="shift"),
+    Sight(text=f"{PLACES} severities", shown="clothes", axis="severity"),
+    Sight(text=LAST, shown="clothes"),
+)

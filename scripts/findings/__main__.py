@@ -1,0 +1,158 @@
+"""The tables of docs/findings.md, from the records in docs/findings.
+
+    python scripts/findings                 print them
+    python scripts/findings --write         write them to docs/findings.md
+    python scripts/findings --pictures all/lite0/0=FOLDER clothes/wide/0=FOLDER ...
+                                            keep which pictures saved predictions have right
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from claims import CLAIMS, MARGINS, SIGHTS, Claim
+from evidence import EMBEDDED, RECORDS, Evidence, evidence, records
+from pictures import keep, rights, seen
+from verdicts import OPEN, VERDICTS, Floats, Tested, decided, interval, tested
+
+from shiftdata.tables import markdown
+
+PAGE = RECORDS.parent / "findings.md"
+BEGIN, END = "<!-- written by scripts/findings -->", "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim as a line of the page; `real` and `embedded` count its tasks."""
+
+    paper: str
+    text: str
+    contrast: str
+    on_real: str
+    on_embedded: str
+    interval: str
+    real: int
+    embedded: int
+    tested: Tested
+
+    @property
+    def cells(self) -> list[str]:
+        p = self.tested.p
+        adjusted = "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "<.001"
+        means = [self.contrast, self.on_real, self.on_embedded, self.interval]
+        return [self.text, *means, adjusted, self.tested.verdict]
+
+
+def lines() -> list[Line]:
+    """Return a line for every claim, its verdict adjusted for the claims of its paper."""
+    every = [_line(claim, evidence(claim)) for claim in CLAIMS] + _sights()
+    by_paper = {paper: [line for line in every if line.paper == paper] for paper in MARGINS}
+    return [
+        replace(line, tested=result)
+        for family in by_paper.values()
+        for line, result in zip(family, decided([line.tested for line in family]), strict=True)
+    ]
+
+
+def _line(claim: Claim, found: Evidence) -> Line:
+    real, embedded = found.part(embedded=False), found.part(embedded=True)
+    result = tested(found.differences, claim.kind, MARGINS[claim.paper])
+    points = [_mean(part) for part in (real, embedded)]
+    counts = len(real), len(embedded)
+    return Line(claim.paper, claim.text, _contrast(claim), *points, interval(found.differences), *counts, result)
+
+
+def _sights() -> list[Line]:
+    found = []
+    for sight in SIGHTS:
+        if (right := rights().get(sight.shown)) is None:
+            continue
+        result = seen(sight, right)
+        points = f"{result.points} ({result.pictures})"
+        found.append(
+            Line("CNS-Bench", sight.text, result.contrast, points, "-", result.interval, 1, 0, result.tested)
+        )
+    return found
+
+
+def _mean(part: Floats) -> str:
+    return f"{part.mean():+.1f} ({len(part)})" if len(part) else "-"
+
+
+def _contrast(claim: Claim) -> str:
+    if claim.over == "leakage":
+        return "its gain for one - for two"
+    if claim.over:
+        return f"{claim.over} - {claim.rule}"
+    more, less = (f"mean({names.replace(' ', ', ')})" if " " in names else names for names in (claim.more, claim.less))
+    where = " or ".join(claim.where.split())
+    ends = {", ": where, " beyond ": claim.beyond, ", by ": claim.rule if claim.rule == "oracle" else ""}
+    return f"{more} - {less}" + "".join(f"{start}{text}" for start, text in ends.items() if text)
+
+
+def runs() -> list[list[str]]:
+    """Return a line on each sweep that is recorded."""
+    body = []
+    for folder in sorted(RECORDS.iterdir()):
+        if not (folder / "records").is_dir():
+            continue
+        plan, of = json.loads((folder / "sweep.json").read_text(encoding="utf-8")), records(folder.name)
+        hours = sum(seconds or 0 for seconds in of.column("processor_seconds")) / 3600
+        ids = zip(of.column("dataset"), of.column("content_id"), strict=True)
+        content = sorted({f"{name.partition('/')[0]} {content_id[:12]}" for name, content_id in ids})
+        commits = ", ".join(sorted({commit[:8] for commit in of.column("commit")}))
+        done = f"{of.column('status').count('done'):,} of {len(of):,}"
+        body.append([f"`{folder.name}`", plan["about"], done, f"{hours:.2f}", ", ".join(content), commits])
+    return body
+
+
+def written() -> str:
+    """Return all tables, in Markdown."""
+    found = lines()
+    counts = []
+    for paper in MARGINS:
+        family = [line for line in found if line.paper == paper]
+        verdicts = [line.tested.verdict for line in family]
+        tasks = sum(line.real for line in family), sum(line.real + line.embedded for line in family)
+        counts.append([paper, *map(str, (len(family), *map(verdicts.count, VERDICTS))), f"{tasks[0]} of {tasks[1]}"])
+    totals = np.array([[int(cell) for cell in row[1:-1]] for row in counts]).sum(0)
+    shares = [[int(cell) for cell in row[-1].split(" of ")] for row in counts]
+    real, every = np.array(shares).sum(0)
+    counts.append(["all", *map(str, totals), f"{real} of {every}"])
+    parts = ["## Verdicts", "", markdown(["paper", "claims", *VERDICTS, "real evidence"], counts), ""]
+    header = ["claim", "contrast", "real", "embedded", "95 % interval", "p", "verdict"]
+    for paper in MARGINS:
+        family = [line for line in found if line.paper == paper]
+        parts += [f"<details><summary>{paper}: {len(family)} claims</summary>", ""]
+        parts += [_table(header, [line.cells for line in family]), "", "</details>", ""]
+    header = ["folder", "what", "runs done", "core hours", "datasets", "commit"]
+    return "\n".join([*parts, "## What was run", "", _table(header, runs()), ""])
+
+
+def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first two columns are texts, which stand on the left."""
+    return markdown(header, body).replace("--:", "---", 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--pictures", nargs="+", metavar="SHOWN/MODEL/SEED=FOLDER")
+    given = parser.parse_args()
+    if given.pictures:
+        keep(given.pictures)
+    text = written()
+    if not given.write:
+        print(text)
+        return
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
