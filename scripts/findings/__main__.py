@@ -1,9 +1,9 @@
 """The tables of docs/findings.md, from the records in docs/findings.
 
-    python scripts/findings                 print them
-    python scripts/findings --write         write them to docs/findings.md
-    python scripts/findings --pictures all/lite0/0=FOLDER clothes/wide/0=FOLDER ...
-                                            keep which pictures saved predictions have right
+python scripts/findings                 print them
+python scripts/findings --write         write them to docs/findings.md
+python scripts/findings --pictures all/lite0/0=FOLDER clothes/wide/0=FOLDER ...
+                                        keep which pictures saved predictions have right
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from claims import CLAIMS, MARGINS, SIGHTS, Claim
-from evidence import EMBEDDED, RECORDS, Evidence, evidence, records
+from evidence import RECORDS, Evidence, evidence, records
 from pictures import keep, rights, seen
-from verdicts import OPEN, VERDICTS, Floats, Tested, decided, interval, tested
+from verdicts import VERDICTS, Floats, Tested, decided, interval, tested
 
 from shiftdata.tables import markdown
 
@@ -64,7 +64,9 @@ def _line(claim: Claim, found: Evidence) -> Line:
     result = tested(found.differences, claim.kind, MARGINS[claim.paper])
     points = [_mean(part) for part in (real, embedded)]
     counts = len(real), len(embedded)
-    return Line(claim.paper, claim.text, _contrast(claim), *points, interval(found.differences), *counts, result)
+    return Line(
+        claim.paper, claim.text, _contrast(claim), *points, interval(found.differences), *counts, result
+    )
 
 
 def _sights() -> list[Line]:
@@ -89,7 +91,9 @@ def _contrast(claim: Claim) -> str:
         return "its gain for one - for two"
     if claim.over:
         return f"{claim.over} - {claim.rule}"
-    more, less = (f"mean({names.replace(' ', ', ')})" if " " in names else names for names in (claim.more, claim.less))
+    more, less = (
+        f"mean({names.replace(' ', ', ')})" if " " in names else names for names in (claim.more, claim.less)
+    )
     where = " or ".join(claim.where.split())
     ends = {", ": where, " beyond ": claim.beyond, ", by ": claim.rule if claim.rule == "oracle" else ""}
     return f"{more} - {less}" + "".join(f"{start}{text}" for start, text in ends.items() if text)
@@ -119,7 +123,9 @@ def written() -> str:
         family = [line for line in found if line.paper == paper]
         verdicts = [line.tested.verdict for line in family]
         tasks = sum(line.real for line in family), sum(line.real + line.embedded for line in family)
-        counts.append([paper, *map(str, (len(family), *map(verdicts.count, VERDICTS))), f"{tasks[0]} of {tasks[1]}"])
+        counts.append(
+            [paper, *map(str, (len(family), *map(verdicts.count, VERDICTS))), f"{tasks[0]} of {tasks[1]}"]
+        )
     totals = np.array([[int(cell) for cell in row[1:-1]] for row in counts]).sum(0)
     shares = [[int(cell) for cell in row[-1].split(" of ")] for row in counts]
     real, every = np.array(shares).sum(0)

@@ -1,4 +1,4 @@
-"""The claims of docs/findings.md, as data: written, with their margins, before any number on real data was seen.
+"""The claims of docs/findings.md, as data, written with margins before any number on real data was seen.
 
 A claim is a contrast between methods, or backbones, on the tasks of some sweeps. All claims of a paper are
 one family: Holm's correction runs over them.
@@ -58,9 +58,7 @@ AWARE = "subg rwg group-dro"
 LARGEST_K = "k=12 k=10"
 
 
-def _fair(
-    text: str, more: str, less: str, where: str = "", beyond: str = "", kind: Kind = "leads"
-) -> Claim:
+def _fair(text: str, more: str, less: str, where: str = "", beyond: str = "", kind: Kind = "leads") -> Claim:
     return Claim(
         paper="SMA", text=text, sweeps=FAIRNESS, rule="iid-worst",
         more=more, less=less, where=where, beyond=beyond, kind=kind,

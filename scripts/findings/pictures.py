@@ -34,7 +34,7 @@ class Right:
 
 
 def keep(places: Sequence[str]) -> None:
-    """Write which pictures saved predictions, SHOWN/MODEL/SEED=FOLDER each, have right: the mean over seeds."""
+    """Write which pictures saved predictions (SHOWN/MODEL/SEED=FOLDER) have right, as the mean over seeds."""
     by_shown: dict[str, list[str]] = {}
     for place in places:
         by_shown.setdefault(place.partition("/")[0], []).append(place)
@@ -68,8 +68,10 @@ def _kept(shown: str, places: Sequence[str]) -> pa.Table:
 @cache
 def rights() -> Mapping[str, Right]:
     """Read what was kept, by what was shown."""
+    found: dict[str, Right] = {}
+    if not PICTURES.exists():
+        return found
     table = pq.read_table(PICTURES)
-    found = {}
     for shown in SHOWN:
         part = table.filter(pc.equal(table["shown"], shown))
         shape = [len(part[axis].unique()) for axis in AXES[1:]]
@@ -133,4 +135,3 @@ def _places(share: Floats, axis: str, where: str) -> Seen:
     contrast = f"pairs of which each leads at some {axis}, {len(tests)} comparisons, {where}"
     points = f"{(both < 0.05).sum()} of {len(pairs)}"
     return Seen(contrast, points, "-", share.shape[1], result)
-

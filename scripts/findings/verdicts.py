@@ -1,4 +1,4 @@
-"""From differences to verdicts: Student's intervals, equivalence, and Holm's correction over a paper's claims."""
+"""From differences to verdicts: Student's intervals, equivalence, and Holm over the claims of a paper."""
 
 from __future__ import annotations
 
