@@ -61,11 +61,16 @@ def lines() -> list[Line]:
 
 def _line(claim: Claim, found: Evidence) -> Line:
     real, embedded = found.part(embedded=False), found.part(embedded=True)
-    result = tested(found.differences, claim.kind, MARGINS[claim.paper])
-    points = [_mean(part) for part in (real, embedded)]
-    counts = len(real), len(embedded)
     return Line(
-        claim.paper, claim.text, _contrast(claim), *points, interval(found.differences), *counts, result
+        paper=claim.paper,
+        text=claim.text,
+        contrast=_contrast(claim),
+        on_real=_mean(real),
+        on_embedded=_mean(embedded),
+        interval=interval(found.differences),
+        real=len(real),
+        embedded=len(embedded),
+        tested=tested(found.differences, claim.kind, MARGINS[claim.paper]),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,17 +51,18 @@ def _kept(shown: str, places: Sequence[str]) -> pa.Table:
     saved = SavedRuns.read(*places)
     task = saved.task
     rows = task.rows("test")
-    right: dict[str, list[NDArray[np.bool_]]] = {}
+    right: dict[str, list[NDArray[Any]]] = {}
     for number, name in enumerate(saved.column("method")):
-        hits = saved.predicted(number) == task.metadata.label[rows]
-        right.setdefault(name.split("/")[1], []).append(hits)
+        predicted = saved.predicted(number)
+        assert predicted is not None  # it was saved
+        right.setdefault(name.split("/")[1], []).append(predicted == task.metadata.label[rows])
     picture = np.unique(task.metadata.origin[rows], return_inverse=True)[1].astype(np.int16)
     shift = np.array(task.metadata.nuisances)[task.metadata.nuisance[rows]]
     severity = task.metadata.columns["severity"][rows].astype(np.float32)
     tables = []
-    for model, hits in right.items():
+    for model, of_seeds in right.items():
         names = [pa.array([text] * len(rows)) for text in (shown, model)]
-        share = np.mean(hits, axis=0).astype(np.float32)
+        share = np.mean(of_seeds, axis=0).astype(np.float32)
         tables.append(pa.table([*names, picture, shift, severity, share], [*AXES, "right"]))
     return pa.concat_tables(tables)
 
