@@ -14,11 +14,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from claims import CLAIMS, MARGINS, SIGHTS, Claim
 from evidence import RECORDS, Evidence, evidence, records
 from pictures import keep, rights, seen
-from verdicts import VERDICTS, Floats, Tested, decided, interval, tested
+from verdicts import OPEN, VERDICTS, Floats, Tested, decided, interval, tested
 
 from shiftdata.tables import markdown
 
@@ -49,14 +48,14 @@ class Line:
 
 
 def lines() -> list[Line]:
-    """Return a line for every claim, its verdict adjusted for the claims of its paper."""
-    every = [_line(claim, evidence(claim)) for claim in CLAIMS] + _sights()
-    by_paper = {paper: [line for line in every if line.paper == paper] for paper in MARGINS}
-    return [
-        replace(line, tested=result)
-        for family in by_paper.values()
-        for line, result in zip(family, decided([line.tested for line in family]), strict=True)
-    ]
+    """Return a line for every claim, with its own level."""
+    return [_line(claim, evidence(claim)) for claim in CLAIMS] + _sights()
+
+
+def adjusted(family: Sequence[Line]) -> list[Line]:
+    """Return lines with the verdicts that stand for all of them at once."""
+    verdicts = decided([line.tested for line in family])
+    return [replace(line, tested=verdict) for line, verdict in zip(family, verdicts, strict=True)]
 
 
 def _line(claim: Claim, found: Evidence) -> Line:
@@ -123,26 +122,34 @@ def runs() -> list[list[str]]:
 def written() -> str:
     """Return all tables, in Markdown."""
     found = lines()
-    counts = []
-    for paper in MARGINS:
-        family = [line for line in found if line.paper == paper]
-        verdicts = [line.tested.verdict for line in family]
-        tasks = sum(line.real for line in family), sum(line.real + line.embedded for line in family)
-        counts.append(
-            [paper, *map(str, (len(family), *map(verdicts.count, VERDICTS))), f"{tasks[0]} of {tasks[1]}"]
-        )
-    totals = np.array([[int(cell) for cell in row[1:-1]] for row in counts]).sum(0)
-    shares = [[int(cell) for cell in row[-1].split(" of ")] for row in counts]
-    real, every = np.array(shares).sum(0)
-    counts.append(["all", *map(str, totals), f"{real} of {every}"])
-    parts = ["## Verdicts", "", markdown(["paper", "claims", *VERDICTS, "real evidence"], counts), ""]
+    families = {paper: adjusted([line for line in found if line.paper == paper]) for paper in MARGINS}
+    header = ["paper", "claims", *VERDICTS, "tasks that are real"]
+    counts = [_counts(paper, family) for paper, family in families.items()]
+    counts.append(_counts("all", [line for family in families.values() for line in family]))
+    parts = ["## Verdicts", "", markdown(header, counts), "", _disagreement(found), ""]
     header = ["claim", "contrast", "real", "embedded", "95 % interval", "p", "verdict"]
-    for paper in MARGINS:
-        family = [line for line in found if line.paper == paper]
+    for paper, family in families.items():
         parts += [f"<details><summary>{paper}: {len(family)} claims</summary>", ""]
         parts += [_table(header, [line.cells for line in family]), "", "</details>", ""]
     header = ["folder", "what", "runs done", "core hours", "datasets", "commit"]
     return "\n".join([*parts, "## What was run", "", _table(header, runs()), ""])
+
+
+def _counts(name: str, family: Sequence[Line]) -> list[str]:
+    """Return a line on how many claims have each verdict, and on how much of their evidence is real."""
+    verdicts = [line.tested.verdict for line in family]
+    real, every = sum(line.real for line in family), sum(line.real + line.embedded for line in family)
+    return [name, *map(str, (len(family), *map(verdicts.count, VERDICTS))), f"{real:,} of {every:,}"]
+
+
+def _disagreement(found: Sequence[Line]) -> str:
+    both = [line for line in found if line.real and line.embedded]
+    opposed = sum(line.on_real[0] != line.on_embedded[0] for line in both)
+    stand = sum(line.tested.verdict != OPEN for line in adjusted(found))
+    return (
+        f"Of {len(both)} claims with both kinds of data, the means differ in sign in {opposed}. "
+        f"Adjusted for all {len(found)} claims of the page at once, {stand} verdicts would stand."
+    )
 
 
 def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
