@@ -1,6 +1,6 @@
 """The claims of docs/findings.md, as data, written with margins before any number on real data was seen.
 
-A claim is a contrast between methods, or backbones, on the tasks of some sweeps. All claims of a paper are
+A claim is a contrast between methods on the tasks of some sweeps. All claims of a paper are
 one family: Holm's correction runs over them.
 """
 
@@ -27,8 +27,7 @@ class Claim:
 
     A task counts if one of the words `where` is in its protocol (empty: every task). With `beyond` the same
     contrast at that parameter is subtracted, task by task. `rule` selects models; with `over` the contrast is
-    between that rule and `rule`, the mean over methods. Names of methods may be followed by `@` and a sweep,
-    where both sides are different sweeps.
+    between that rule and `rule`, the mean over methods.
 
     The kind says what is claimed of the difference: that it is above 0 ("leads"), within 5 points of 0
     ("alike"), above the negative margin ("not worse"), above 2 points ("far").
@@ -124,14 +123,6 @@ CLAIMS = (
     Claim(
         paper="DomainBed-v2", text="an oracle of two test domains gains less than an oracle of one",
         sweeps=SETTINGS, over="leakage",
-    ),
-    Claim(
-        paper="DomainBed-v2", text="from random weights fine-tuning beats a linear probe", sweeps=(),
-        more="small-cnn@real-finetune", less="small-cnn@real-probe",
-    ),
-    Claim(
-        paper="DomainBed-v2", text="from supervised weights a linear probe beats fine-tuning", sweeps=(),
-        more="efficientnet-lite0@real-probe", less="efficientnet-lite0@real-finetune",
     ),
     _shift("uncorrected DANN falls below source-only", "erm", "dann"),
     _shift("uncorrected CDAN falls below source-only", "erm", "cdan"),

@@ -54,14 +54,14 @@ def records(sweep: str) -> Records:
 
 
 @cache
-def means(sweep: str, rule: str, backbone: str = "") -> Means:
+def means(sweep: str, rule: str) -> Means:
     """Return each method's mean over seeds on each task of a sweep, as far as it counts."""
     tasks: Means = {}
     for score in scores_of(records(sweep), rule)[0]:
         study = score.selected.study
         dataset = study.dataset.partition("/")[0]
         words = (dataset, *study.protocol.split())
-        if score.n >= LEAST and PART.get(sweep, dataset) in words and backbone in ("", study.backbone):
+        if score.n >= LEAST and PART.get(sweep, dataset) in words:
             task = tasks.setdefault((dataset, study.protocol), {})
             task[study.method] = float(score.main.mean())
     return tasks
@@ -74,8 +74,6 @@ def evidence(claim: Claim) -> Evidence:
         return Evidence.of(pair for sweep in sweeps for pair in _leaked(records(sweep)))
     if claim.over:
         return Evidence.of(pair for sweep in sweeps for pair in _rules_differ(claim, sweep))
-    if "@" in claim.more:
-        return Evidence.of(_backbones_differ(claim.more, claim.less))
     first = _contrasts(claim, sweeps, claim.where)
     if not claim.beyond:
         return Evidence.of((task[0], value) for task, value in first.items())
@@ -125,12 +123,3 @@ def _leaked(of: Records) -> Iterable[tuple[str, float]]:
         gains.setdefault((study.dataset.partition("/")[0], study.protocol), []).append(one_domain - two)
     for (dataset, _), values in gains.items():
         yield dataset, float(np.mean(values))
-
-
-def _backbones_differ(more: str, less: str) -> Iterable[tuple[str, float]]:
-    """Yield ERM's difference between BACKBONE@SWEEP and another on each task."""
-    (first_backbone, _, first), (second_backbone, _, second) = more.partition("@"), less.partition("@")
-    if all((RECORDS / sweep / "records").is_dir() for sweep in (first, second)):
-        one_side, against = means(first, "iid", first_backbone), means(second, "iid", second_backbone)
-        for task in one_side.keys() & against.keys():
-            yield task[0], one_side[task]["erm"] - against[task]["erm"]
