@@ -57,13 +57,16 @@ def records(sweep: str) -> Records:
 def means(sweep: str, rule: str) -> Means:
     """Return each method's mean over seeds on each task of a sweep, as far as it counts."""
     tasks: Means = {}
+    by_id: dict[str, tuple[str, str]] = {}
     for score in scores_of(records(sweep), rule)[0]:
         study = score.selected.study
         dataset = study.dataset.partition("/")[0]
         words = (dataset, *study.protocol.split())
         if score.n >= LEAST and PART.get(sweep, dataset) in words:
-            task = tasks.setdefault((dataset, study.protocol), {})
-            task[study.method] = float(score.main.mean())
+            task = dataset, study.protocol
+            if by_id.setdefault(study.task_id, task) != task:
+                raise ValueError(f"{sweep} has a task twice, which would count twice: {study.protocol}")
+            tasks.setdefault(task, {})[study.method] = float(score.main.mean())
     return tasks
 
 
