@@ -159,7 +159,7 @@ class Sight:
 
 
 #: What was shown to models: ImageNet's photographs, among 1,000 classes and among ten, to EfficientNet-Lite 0
-#: to 2; and clothes of Fashion-MNIST to small networks that were trained on untouched ones (mean of 3 seeds).
+#: and 2; and clothes of Fashion-MNIST to small networks trained on untouched ones.
 SHOWN = {"all": "among 1,000 classes", "task": "among the ten", "clothes": "clothes"}
 SIGHTS = (
     *(
