@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from claims import CLAIMS, MARGINS, SIGHTS, Claim
+from claims import CLAIMS, MARGINS, SHOWN, SIGHTS, Claim
 from evidence import RECORDS, Evidence, evidence, records
 from pictures import keep, rights, seen
 from verdicts import OPEN, VERDICTS, Floats, Tested, decided, interval, tested
@@ -81,7 +81,17 @@ def _sights() -> list[Line]:
         result = seen(sight, right)
         points = f"{result.points} ({result.pictures})"
         found.append(
-            Line("CNS-Bench", sight.text, result.contrast, points, "-", result.interval, 1, 0, result.tested)
+            Line(
+                "CNS-Bench",
+                f"{sight.text}, {SHOWN[sight.shown]}",
+                result.contrast,
+                points,
+                "-",
+                result.interval,
+                1,
+                0,
+                result.tested,
+            )
         )
     return found
 
@@ -126,7 +136,16 @@ def written() -> str:
     header = ["paper", "claims", *VERDICTS, "tasks that are real"]
     counts = [_counts(paper, family) for paper, family in families.items()]
     counts.append(_counts("all", [line for family in families.values() for line in family]))
-    parts = ["## Verdicts", "", markdown(header, counts), "", _disagreement(found), ""]
+    parts = [
+        "## Verdicts",
+        "",
+        markdown(header, counts),
+        "",
+        *_decided(families),
+        "",
+        _disagreement(found),
+        "",
+    ]
     header = ["claim", "contrast", "real", "embedded", "95 % interval", "p", "verdict"]
     for paper, family in families.items():
         parts += [f"<details><summary>{paper}: {len(family)} claims</summary>", ""]
@@ -140,6 +159,20 @@ def _counts(name: str, family: Sequence[Line]) -> list[str]:
     verdicts = [line.tested.verdict for line in family]
     real, every = sum(line.real for line in family), sum(line.real + line.embedded for line in family)
     return [name, *map(str, (len(family), *map(verdicts.count, VERDICTS))), f"{real:,} of {every:,}"]
+
+
+def _decided(families: Mapping[str, Sequence[Line]]) -> list[str]:
+    """Return a line for each verdict, with the claims that have it."""
+    body = []
+    for verdict in VERDICTS[:-1]:
+        claims = [
+            f"{line.text} ({paper})"
+            for paper, family in families.items()
+            for line in family
+            if line.tested.verdict == verdict
+        ]
+        body.append(f"- **{verdict}**: {'; '.join(dict.fromkeys(claims)) or 'none'}.")
+    return body
 
 
 def _disagreement(found: Sequence[Line]) -> str:

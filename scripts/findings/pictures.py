@@ -96,15 +96,14 @@ class Seen:
 
 def seen(sight: Sight, right: Right) -> Seen:
     """Test a claim of CNS-Bench on pictures."""
-    where = SHOWN[sight.shown]
     if sight.axis:
-        return _places(right.share, sight.axis, where)
+        return _places(right.share, sight.axis)
     if sight.models:
         smaller, larger = (right.share[right.models.index(name)] for name in sight.models)
         drop = [100 * (model[..., 0] - model[..., -1]).mean(-1) for model in (smaller, larger)]
-        contrast, differences = f"drop of {' - '.join(sight.models)}, {where}", drop[0] - drop[1]
+        contrast, differences = f"drop of {' - '.join(sight.models)}", drop[0] - drop[1]
     else:
-        contrast, differences = f"first at the last severity - at the one before, {where}", _last(right.share)
+        contrast, differences = "first wrong at the last - at the one before", _last(right.share)
     result = tested(differences, "leads", MARGINS["CNS-Bench"])
     return Seen(contrast, f"{differences.mean():+.1f}", interval(differences), len(differences), result)
 
@@ -116,7 +115,7 @@ def _last(share: Floats) -> Floats:
     return np.asarray(100 * (first[..., -1] - first[..., -2]).mean(axis=(0, 2)))
 
 
-def _places(share: Floats, axis: str, where: str) -> Seen:
+def _places(share: Floats, axis: str) -> Seen:
     """Test whether of some pair of models each is surely ahead at some place along an axis.
 
     Comparisons of pairs at places are adjusted by Holm; the claim has the level at which the best pair has
@@ -134,6 +133,6 @@ def _places(share: Floats, axis: str, where: str) -> Seen:
     both = np.maximum(ahead.min(1), behind.min(1))
     same = np.minimum(ahead.max(1), behind.max(1)).max()
     result = min(Tested(HOLDS, float(both.min())), Tested(FAILS, float(same)), key=lambda result: result.p)
-    contrast = f"pairs of which each leads at some {axis}, {len(tests)} comparisons, {where}"
+    contrast = f"pairs that change, {len(tests)} comparisons"
     points = f"{(both < 0.05).sum()} of {len(pairs)}"
     return Seen(contrast, points, "-", share.shape[1], result)

@@ -104,14 +104,12 @@ def test_models_change_places_where_each_is_surely_ahead(findings):
     right = np.zeros((2, 200, 3, 2))  # model, picture, shift, severity
     for model, shares in enumerate([(0.9, 0.5, 0.5), (0.6, 0.5, 0.8)]):
         right[model] = draws.random((200, 3, 2)) < np.array(shares)[:, None]
-    changed = findings.pictures._places(right, "shift", "here")
+    changed = findings.pictures._places(right, "shift")
     assert (changed.points, changed.tested.verdict) == ("1 of 1", "holds")
     assert "3 comparisons" in changed.contrast
     assert changed.tested.p < 0.001
-    assert (
-        findings.pictures._places(right[:, :, :2], "shift", "here").tested.p > 0.05
-    )  # no order in the second
-    kept = findings.pictures._places(right[:, :, :1], "severity", "here").tested
+    assert findings.pictures._places(right[:, :, :2], "shift").tested.p > 0.05  # no order in the second
+    kept = findings.pictures._places(right[:, :, :1], "severity").tested
     assert (kept.verdict, kept.p < 0.001) == ("does not hold", True)
 
 
