@@ -168,7 +168,7 @@ def test_contact_sheet(tiny):
             r"no predictions at p\.npy: name a file .*`shiftdata train .*--folder",
         ),
         ("evaluate tiny gf_k2_mu10 runs/erm", r"no predictions at runs/erm: name a file "),
-        ("sweep none.toml", r"no sweep file none\.toml: give .* a preset: .*dg-features"),
+        ("sweep none.toml", r"no sweep file none\.toml: give .* a preset: .*domainbed-v2"),
     ],
 )
 def test_a_missing_file_is_named_with_what_makes_it(home, capsys, command, message):
