@@ -122,9 +122,9 @@ def judged(folder: str, record: Calibration, seeds: int, names: list[str]) -> It
     if record.content_id != metadata.dataset.manifest.base(metadata.base).content_id:
         sys.exit(f"the record is of another build of {folder}: run `shiftdata calibrate` first")
     of = {figure: ranges(record.measures, figure) for figure in FIGURES}
-    jobs, _ = planned(metadata, metadata.dataset.manifest.canonical_splits)
-    measured = {key[:2] for key in of["mean"]}
-    jobs = [job for job in jobs if (job.split, job.trained) in measured and job.rule == "shuffle"]
+    names = [*dict.fromkeys(by.split for by in record.measures)]
+    jobs, _ = planned(metadata, metadata.dataset.manifest.canonical_splits, names)
+    jobs = [job for job in jobs if job.rule == "shuffle"]
     pictures = {base: Pictures(folder, base) for base in {metadata.base, *(job.base.base for job in jobs)}}
     for job in jobs:
         test = job.tests[-1]  # of severities the greatest

@@ -33,7 +33,7 @@ from shiftdata.data.format.typed import record
 from shiftdata.data.loading.encoders import FrozenFeatures
 from shiftdata.data.loading.sources import Source
 from shiftdata.data.metadata import Metadata, read_metadata
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import group_accuracy
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.protocols import parse_protocol
@@ -53,7 +53,7 @@ LEAST_ROWS = 30  # of a test
 DOMAINS = (
     "leave-one-domain-out", "classic-dg", "leave-one-group-out", "domainbed", "domainbed-v2", "flexible-dg",
 )  # fmt: skip
-FAIRNESS, CONTINUOUS = "group-fairness", "continuous"
+FAIRNESS, CONTINUOUS, LABEL_SHIFT = "group-fairness", "continuous", "label-shift"
 #: Networks by modality; of pictures `linear` reads the features of a network that stays as it is.
 NETWORKS = {
     "image": ("small-cnn", "small-resnet", "linear"),
@@ -63,6 +63,8 @@ NETWORKS = {
 SEEDS = 3
 #: Letters stay legible at 32 pixels, where a step costs three fifths of one at 40.
 SIDE = 32
+#: Rows of a training set, drawn among all: a training draws 9,600, and frozen features cost by the row.
+MOST_ROWS = 6000
 CALIBRATION = Training(steps=300, batch=32, learning_rate=0.005)
 CONTENT = "content"  # the base of untouched examples
 K = 8
@@ -114,6 +116,7 @@ def calibrate(
     out: str | Path,
     *,
     networks: Sequence[str] = (),
+    splits: Sequence[str] = (),
     seeds: int = SEEDS,
     training: Training = CALIBRATION,
     on_job: Callable[[str, int, int], object] = lambda text, done, total: None,
@@ -122,14 +125,15 @@ def calibrate(
 
     The record is the JSON file `out`, written after each training. Measures in it of the same build with the
     same settings are taken over, so that a calibration that was stopped goes on. `networks` are by default
-    those of `NETWORKS`. `on_job` gets the next job, the number of trainings done, and that of all.
+    those of `NETWORKS`, `splits` a few of each protocol. `on_job` gets the next job, the number of trainings
+    done, and that of all.
     """
     torch = require("torch", "a calibration")
     metadata, out = read_metadata(dataset), Path(out)
     assert metadata.dataset is not None  # it was named
     manifest = metadata.dataset.manifest
     trials = trials_of(metadata, networks, seeds)
-    jobs, left_out = planned(metadata, manifest.canonical_splits)
+    jobs, left_out = planned(metadata, manifest.canonical_splits, splits)
     if not jobs:
         why = "; ".join(left_out) or "it has none"
         raise InputError(f"no canonical split of {metadata.name} can be calibrated: {why}")
@@ -226,21 +230,30 @@ def train_model(source: Source, job: Job, training: Training, network: str, seed
     return fit(source, job.rows, labels.astype(np.int64), sampler, **settings)
 
 
-def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> tuple[list[Job], list[str]]:
-    """Return the trainings for canonical splits by protocol, and what cannot be measured, with reasons."""
+def planned(
+    metadata: Metadata, splits: Sequence[CanonicalSplit], names: Sequence[str] = ()
+) -> tuple[list[Job], list[str]]:
+    """Return the trainings for canonical splits by protocol, and what cannot be measured, with reasons.
+
+    `names` are the splits to measure, by default a few of each protocol.
+    """
     jobs, left_out, content = list[Job](), list[str](), _content(metadata, splits)
+    known = {split.name: split for split in splits}
+    if unknown := [name for name in names if name not in known]:
+        raise not_found("canonical split", unknown[0], known)
+    splits = [known[name] for name in names] or splits
     by_protocol: dict[str, list[CanonicalSplit]] = {}
     for split in splits:
         by_protocol.setdefault(split.protocol.split()[0], []).append(split)
     domains = next((name for name in by_protocol if name in DOMAINS), "")
     for name, given in by_protocol.items():
-        if name not in (FAIRNESS, CONTINUOUS, domains or "uda", "label-shift"):
+        if not names and name not in (FAIRNESS, CONTINUOUS, domains or "uda", LABEL_SHIFT):
             continue
         large = [split for split in given if _tested(split) >= LEAST_ROWS]
         if len(large) < len(given):
             few = f"{len(given) - len(large)} of {len(given)} splits test fewer than {LEAST_ROWS} rows"
             left_out.append(f"{name}: {few}")
-        for split in _chosen(name, large):
+        for split in large if names else _chosen(name, large):
             try:
                 task = task_of(metadata, parse_protocol(split.protocol), on_empty="report")
                 jobs.extend(_jobs(task, split.name, name, content))
@@ -263,12 +276,15 @@ def _content(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Metadata |
 def _chosen(protocol: str, splits: Sequence[CanonicalSplit]) -> list[CanonicalSplit]:
     """Choose the splits of a protocol to measure: two that leave domains out, else one.
 
-    Every split costs a training for each network, seed and method.
+    They lie in the middle of equal parts of the list, which is often in order of strength. Every split costs
+    a training for each network, seed and method.
     """
     if protocol == FAIRNESS and splits:
         return [min(splits, key=_fairness_order)]
-    largest = sorted(splits, key=_tested, reverse=True)  # of equal ones the first
-    return largest[: MOST_DOMAINS if protocol in DOMAINS else 1]
+    if protocol == CONTINUOUS and splits:
+        return [max(splits, key=_tested)]
+    most = min(MOST_DOMAINS if protocol in DOMAINS else 1, len(splits))
+    return [splits[int((place + 0.5) * len(splits) / most)] for place in range(most)]
 
 
 def _tested(split: CanonicalSplit) -> int:
@@ -288,7 +304,8 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
     name, fit_rows = task.set_of("test"), np.unique(task.rows(task.set_of("fit")))
     tested = np.unique(task.rows(name))
     canonical = metadata.columns["split"]
-    if (canonical[tested] == TESTS).any():  # whole domains are tested: train rows of them are the ceiling's
+    if protocol != LABEL_SHIFT and (canonical[tested] == TESTS).any():
+        # Whole domains are tested: train rows of them are the ceiling's.
         tested = tested[canonical[tested] == TESTS]
     if not len(tested) or not len(fit_rows):
         raise InputError("it has no rows to train on, or none to test")
@@ -297,19 +314,20 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
         nuisances = np.union1d(nuisances, metadata.nuisance[fit_rows])
     alike = np.isin(metadata.nuisance, nuisances) & np.isin(metadata.label, labels)
     ceiling = np.flatnonzero(alike & (canonical == TRAINS))
-    ceiling = ceiling[~np.isin(metadata.origin[ceiling], metadata.origin[tested])]
+    ceiling = _drawn(ceiling[~np.isin(metadata.origin[ceiling], metadata.origin[tested])])
     if protocol == CONTINUOUS:
         severity = metadata.columns["severity"]
         steps = np.unique(severity[tested]).tolist()
         tests = [Test(f"severity {step:g}", tested[severity[tested] == step], NUISANCE) for step in steps]
-        yield Job(split, "every severity", metadata, fit_rows, tests, labels)
+        yield Job(split, "every severity", metadata, _drawn(fit_rows), tests, labels)
         base, untouched = metadata, fit_rows[severity[fit_rows] == 0]
         if content is not None:
             base, untouched = content, np.flatnonzero(content.columns["split"] == TRAINS)
-        yield Job(split, "untouched", base, untouched, tests, labels)
+        yield Job(split, "untouched", base, _drawn(untouched), tests, labels)
         return
+    fit_rows = _drawn(fit_rows)
     tests, marginal = [Test(name, tested)], None
-    if "label-shift" in task.history.metrics:
+    if LABEL_SHIFT in task.history.metrics:
         target = metadata.label[task.rows(name)]
         shares = np.bincount(target, counts_of(task, name), minlength=len(metadata.labels))
         shares = shares[np.unique(metadata.label[ceiling])]
@@ -319,6 +337,13 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
     if protocol == FAIRNESS:
         yield Job(split, "RWG", metadata, fit_rows, tests, labels, "rwg")
         yield Job(split, "SUBG", metadata, fit_rows, tests, labels, "subg")
+
+
+def _drawn(rows: IntArray) -> IntArray:
+    """Return `MOST_ROWS` of more rows."""
+    if len(rows) <= MOST_ROWS:
+        return rows
+    return np.sort(rng("calibrate", "rows").choice(rows, MOST_ROWS, replace=False))
 
 
 def _measured(

@@ -32,6 +32,7 @@ from shiftdata.extras import require
 @click.option("--out", metavar="FILE", help="[default: NAME.calibration.json next to the dataset]")
 @click.option("--recipe", type=Path, metavar="FILE", help="Write the record next to this recipe.")
 @click.option("--network", "networks", multiple=True, metavar="NAME", help="Instead of all of them.")
+@click.option("--split", "splits", multiple=True, metavar="NAME", help="Instead of a few of each protocol.")
 @click.option("--seeds", type=click.IntRange(min=1), help="Of each network.  [default: 3]")
 @click.option("--steps", type=click.IntRange(min=1), help="Of each training.  [default: 300]")
 def command(
@@ -39,6 +40,7 @@ def command(
     out: str | None,
     recipe: Path | None,
     networks: tuple[str, ...],
+    splits: tuple[str, ...],
     seeds: int | None,
     steps: int | None,
 ) -> None:
@@ -61,6 +63,7 @@ def command(
         opened,
         path,
         networks=networks,
+        splits=splits,
         seeds=seeds or SEEDS,
         training=replace(CALIBRATION, steps=steps or CALIBRATION.steps),
         on_job=_announcing(),
