@@ -44,14 +44,14 @@ def _table(header: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def _row(seeds: Sequence[Measure]) -> list[str]:
-    by = seeds[0]
+    by, worst = seeds[0], {seed.worst_cell for seed in seeds}
     return [
         f"`{by.split}`",
         cell(by.trained),
         f"{by.network} x {len(seeds)}",
         cell(by.set),
         span([seed.mean[0] for seed in seeds]),
-        f"{span([seed.worst[0] for seed in seeds])} {cell(by.worst_cell)}",
+        span([seed.worst[0] for seed in seeds]) + (f" {cell(by.worst_cell)}" if len(worst) == 1 else ""),
         f"{by.rows:,}",
         f"{by.fit:,}",
         f"{fmean(seed.seconds for seed in seeds):,.0f}",
