@@ -226,8 +226,11 @@ def train_model(source: Source, job: Job, training: Training, network: str, seed
         drawn = generator.choice(len(labels), len(labels), p=(job.marginal / counts)[label])
         sampler = FixedRows(drawn, seed=seed)
     assert isinstance(sampler, RowSampler)  # no rule above makes batches
-    settings = {"outputs": job.labels, "training": training, "backbone": network, "seed": seed}
-    return fit(source, job.rows, labels.astype(np.int64), sampler, **settings)
+    targets = labels.astype(np.int64)
+    return fit(
+        source, job.rows, targets, sampler,
+        outputs=job.labels, backbone=network, training=training, seed=seed,
+    )  # fmt: skip
 
 
 def planned(
