@@ -46,7 +46,7 @@ from shiftdata.files import write_text
 from shiftdata.stable import rng
 from shiftdata.untrusted.texts import read_json
 
-MOST_DOMAINS = 2  # splits that leave domains out; of any other protocol one is measured
+MOST_SPLITS = 2  # that leave domains out or shift labels; of any other protocol one is measured
 LEAST_ROWS = 30  # of a test
 #: The protocols whose splits leave domains out: of a dataset with several, those of the first are measured,
 #: and without any those of unsupervised adaptation, which ask the same of a model without a method.
@@ -247,7 +247,7 @@ def planned(
     splits = [known[name] for name in names] or splits
     by_protocol: dict[str, list[CanonicalSplit]] = {}
     for split in splits:
-        by_protocol.setdefault(split.protocol.split()[0], []).append(split)
+        by_protocol.setdefault(protocol_of(split), []).append(split)
     domains = next((name for name in by_protocol if name in DOMAINS), "")
     for name, given in by_protocol.items():
         if not names and name not in (FAIRNESS, CONTINUOUS, domains or "uda", LABEL_SHIFT):
@@ -265,10 +265,15 @@ def planned(
     return jobs, left_out
 
 
+def protocol_of(split: CanonicalSplit) -> str:
+    """Return the name of a split's protocol, whatever its variant."""
+    return split.protocol.split()[0].split("@")[0]
+
+
 def _content(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Metadata | None:
     """Return the base of untouched examples, where severities are measured and there is one."""
     opened = metadata.dataset
-    if opened is None or not any(split.protocol.split()[0] == CONTINUOUS for split in splits):
+    if opened is None or not any(protocol_of(split) == CONTINUOUS for split in splits):
         return None
     if opened.manifest.roles.modality == "text":  # n-grams are those of one base
         return None
@@ -277,7 +282,7 @@ def _content(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Metadata |
 
 
 def _chosen(protocol: str, splits: Sequence[CanonicalSplit]) -> list[CanonicalSplit]:
-    """Choose the splits of a protocol to measure: two that leave domains out, else one.
+    """Choose the splits of a protocol to measure: two that leave domains out or shift labels, else one.
 
     They lie in the middle of equal parts of the list, which is often in order of strength. Every split costs
     a training for each network, seed and method.
@@ -286,7 +291,7 @@ def _chosen(protocol: str, splits: Sequence[CanonicalSplit]) -> list[CanonicalSp
         return [min(splits, key=_fairness_order)]
     if protocol == CONTINUOUS and splits:
         return [max(splits, key=_tested)]
-    most = min(MOST_DOMAINS if protocol in DOMAINS else 1, len(splits))
+    most = min(MOST_SPLITS if protocol in (*DOMAINS, LABEL_SHIFT) else 1, len(splits))
     return [splits[int((place + 0.5) * len(splits) / most)] for place in range(most)]
 
 
