@@ -23,7 +23,8 @@ KINDS = {
     ("text", "scratch"): "on n-grams",
     ("table", "scratch"): "on columns",
 }
-SUMMARY = "canonical split | kind of model | accuracy | chance | ceiling | ERM | best of RWG, SUBG"
+BEST = "best of RWG, SUBG"
+SUMMARY = f"canonical split | kind of model | accuracy | chance | ceiling | ERM | {BEST}"
 HEADER = "canonical split | trained on | network | set | mean | worst group | rows | trained rows | seconds"
 
 
@@ -108,11 +109,16 @@ def calibration_answers(manifest: Manifest) -> list[str]:
     if manifest.calibration is None:
         return []
     of = {figure: ranges(manifest.calibration.measures, figure) for figure in FIGURES}
-    answers: dict[str, list[str]] = {}
+    answers: dict[str, dict[str, list[str]]] = {}
     for kind in _kinds(manifest, manifest.calibration):
         name = f"{kind.name} ({', '.join(kind.networks)})"
-        answers.setdefault(name, []).append(f"{kind.answer(of[kind.figure])} on `{kind.split}`")
-    return [f"**{name}**: {'; '.join(each)}." for name, each in answers.items()]
+        splits = answers.setdefault(name, {}).setdefault(kind.answer(of[kind.figure]), [])
+        splits.append(f"`{kind.split}`")
+    lines = {
+        name: [f"{answer} on {', '.join(splits)}" for answer, splits in each.items()]
+        for name, each in answers.items()
+    }
+    return [f"**{name}**: {'; '.join(parts)}." for name, parts in lines.items()]
 
 
 def calibration_summary(manifest: Manifest) -> str:
@@ -121,14 +127,16 @@ def calibration_summary(manifest: Manifest) -> str:
     if calibration is None:
         return ""
     of = {figure: ranges(calibration.measures, figure) for figure in FIGURES}
-    rows = []
-    for kind in _kinds(manifest, calibration):
+    rows, kinds = [], _kinds(manifest, calibration)
+    for kind in kinds:
         better = max(kind.aware, key=lambda key: of["worst"][key].middle, default=None)
         for figure in FIGURES:
             shown = [_shown(of[figure], key) for key in (kind.ceiling, kind.floor, better)]
             named = "worst group" if figure == "worst" else figure
             rows.append([f"`{kind.split}`", kind.name, named, f"{kind.chance:.3g}", *shown])
-    return _table(SUMMARY, rows)
+    if any(kind.aware for kind in kinds):
+        return _table(SUMMARY, rows)
+    return _table(SUMMARY.removesuffix(f" | {BEST}"), [row[:-1] for row in rows])
 
 
 def _shown(of: Mapping[Cell, Range], key: Cell | None) -> str:
