@@ -243,6 +243,28 @@ def test_what_is_left_out_has_a_reason(tiny):
     assert "k=90 needs as many labels" in reason
 
 
+def test_splits_are_chosen_by_name_or_a_few_of_each_protocol(tiny):
+    metadata = read_metadata(tiny)
+    lodo = [split(tiny, f"lodo_{name}", f"leave-one-domain-out test={name}") for name in metadata.nuisances]
+    shifted = split(tiny, "shift", "label-shift@code source=red target=blue alpha=1")
+    assert calibration.protocol_of(shifted) == "label-shift"
+    names = [split.name for split in calibration._chosen("leave-one-domain-out", lodo)]
+    assert names == [lodo[1].name, lodo[3].name]
+    assert {job.split for job in planned(metadata, lodo, ["lodo_red"])[0]} == {"lodo_red"}
+    with pytest.raises(sd.errors.NotFoundError, match="unknown canonical split 'lodo_rde'; did you mean"):
+        planned(metadata, lodo, ["lodo_rde"])
+
+
+def test_a_larger_training_set_is_cut_to_the_rows_that_a_training_draws(tiny, monkeypatch):
+    metadata = read_metadata(tiny)
+    lodo = split(tiny, "lodo", "leave-one-domain-out test=red")
+    (whole, _), _ = planned(metadata, [lodo])
+    monkeypatch.setattr(calibration, "MOST_ROWS", 20)
+    (ceiling, erm), _ = planned(metadata, [lodo])
+    assert len(ceiling.rows) == len(erm.rows) == len(np.unique(ceiling.rows)) == 20
+    assert set(ceiling.rows) < set(whole.rows)
+
+
 def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     monkeypatch.setattr("shiftdata.bench.calibrate.train_model", None)
