@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from builders.describe.ranges import SCRATCH, Figure, Range, ranges
+from builders.describe.ranges import SCRATCH, Cell, Figure, Range, ranges
 from builders.recipe_files import read_calibration
 from shiftdata.bench.calibrate import planned
 from shiftdata.data.format.records import Calibration
@@ -29,6 +30,7 @@ from shiftdata.data.metadata import Metadata, read_metadata
 
 SIDE, STEPS, BATCH, RATE, SHIFT = 32, 400, 32, 2e-3, 2
 FIGURES: tuple[Figure, ...] = ("mean", "worst")
+Ranges: TypeAlias = "dict[Figure, dict[Cell, Range]]"
 
 
 def conv(width: int, channels: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
@@ -119,11 +121,13 @@ def accuracies(network: nn.Module, x: Tensor, y: Tensor, cell: NDArray[np.int64]
 def judged(folder: str, record: Calibration, seeds: int, names: list[str]) -> Iterator[tuple[bool, bool]]:
     """Train every network on the training sets of a record whose rows are drawn evenly; yield answers."""
     metadata = read_metadata(folder)
-    if record.content_id != metadata.dataset.manifest.base(metadata.base).content_id:
+    assert metadata.dataset is not None  # it was named
+    manifest = metadata.dataset.manifest
+    if record.content_id != manifest.base(metadata.base).content_id:
         sys.exit(f"the record is of another build of {folder}: run `shiftdata calibrate` first")
     of = {figure: ranges(record.measures, figure) for figure in FIGURES}
-    names = [*dict.fromkeys(by.split for by in record.measures)]
-    jobs, _ = planned(metadata, metadata.dataset.manifest.canonical_splits, names)
+    splits = [*dict.fromkeys(by.split for by in record.measures)]
+    jobs, _ = planned(metadata, manifest.canonical_splits, splits)
     jobs = [job for job in jobs if job.rule == "shuffle"]
     pictures = {base: Pictures(folder, base) for base in {metadata.base, *(job.base.base for job in jobs)}}
     for job in jobs:
@@ -142,7 +146,7 @@ def judged(folder: str, record: Calibration, seeds: int, names: list[str]) -> It
                 yield answer(f"{metadata.name} {job.split} {job.trained} {name}", found, of, key)
 
 
-def answer(text: str, found: dict[Figure, float], of: dict[Figure, dict], key: tuple) -> tuple[bool, bool]:
+def answer(text: str, found: dict[Figure, float], of: Ranges, key: Cell) -> tuple[bool, bool]:
     inside = []
     for figure in FIGURES:
         stated: Range = of[figure][key]
