@@ -75,7 +75,7 @@ class Pictures:
     def __init__(self, folder: str, base: str) -> None:
         rows = [*load_dataset(folder, base).values()]
         self.place: dict[str, int] = {}
-        pixels = []
+        pixels: list[NDArray[np.uint8]] = []
         for part in rows:
             for row in part.select_columns(["key", "image"]):
                 self.place[row["key"]] = len(pixels)
