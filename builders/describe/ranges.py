@@ -19,6 +19,9 @@ LEVEL = 0.9
 #: The weight of a dataset's pooled variance between networks, in degrees of freedom: its cells compare the
 #: same two networks, so that a dozen of them are worth a few.
 PRIOR = 4
+#: The least standard deviation between networks, on the scale of `ranges`. Ours share a trainer, and may
+#: agree by it: where both had a ceiling of .97, three networks with another trainer had .93 to .98.
+TRAINERS = 0.06
 SCRATCH = "scratch"
 
 
@@ -59,7 +62,8 @@ def ranges(measures: Sequence[Measure], figure: Figure) -> dict[Cell, Range]:
 
     Two networks say little of B: a cell's own estimate (k - 1 degrees of freedom) is averaged with that of
     all cells, which counts `PRIOR` degrees (the moderated variance of G. K. Smyth, SAGMB 3, 2004), and the
-    quantile is Student's. A kind of a single network, as frozen features, borrows that of those from scratch.
+    quantile is Student's. That of all cells is at least `TRAINERS` squared. A kind of a single network, as
+    frozen features, borrows that of those from scratch.
     """
     cells = cells_of(measures)
     networks = {cell: _by_network(of, figure) for cell, of in cells.items()}
@@ -77,7 +81,7 @@ def _prior(between: Mapping[Cell, float], kind: str) -> float | None:
     """Return the variance between networks of a kind, or of those from scratch; None without two of them."""
     same = [value for cell, value in between.items() if cell[3] == kind]
     pooled = same or [value for cell, value in between.items() if cell[3] == SCRATCH]
-    return fmean(pooled) if pooled else None
+    return max(TRAINERS**2, fmean(pooled)) if pooled else None
 
 
 def _by_network(measures: Sequence[Measure], figure: Figure) -> dict[str, list[float]]:
