@@ -1,103 +1,151 @@
-"""The calibration on the card: ceiling and floor of each protocol, and every training."""
+"""The calibration on the card: what each kind of model can see on each split, and every training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
 
+from builders.describe.ranges import Cell, Figure, Range, cells_of, ranges
 from shiftdata.data.format.front_matter import cell
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.records import Measure
+from shiftdata.data.format.records import Calibration, Measure, span
 from shiftdata.evaluation.metrics.statistics import wilson
 
-#: A ceiling below this leaves little room between itself and chance.
-ENOUGH = 0.85
-UNTOUCHED, CONTENT = "untouched", "content"
+#: The least gap between ceiling and ERM that is worth a benchmark.
+LEAST_GAP = 0.05
+UNTOUCHED, EVERY, CONTENT = "untouched", "every severity", "content"
 AWARE = ("RWG", "SUBG")
-SUMMARY = (
-    "protocol | mode | chance | ceiling: mean / worst | ERM | the best of ERM, RWG, SUBG | use this mode"
-)
-HEADER = (
-    "canonical split | trained on | mode | set | mean [95 %] | worst [95 %] | rows | trained rows | seconds"
-)
+FIGURES: tuple[Figure, ...] = ("mean", "worst")
+KINDS = {
+    ("image", "scratch"): "from scratch",
+    ("image", "frozen"): "frozen features",
+    ("text", "scratch"): "on n-grams",
+    ("table", "scratch"): "on columns",
+}
+BEST = "best of RWG, SUBG"
+SUMMARY = f"canonical split | kind of model | accuracy | chance | ceiling | ERM | {BEST}"
+HEADER = "canonical split | trained on | network | set | mean | worst group | rows | trained rows | seconds"
 
 
 def calibration_table(manifest: Manifest) -> str:
-    """Return a line for each measure."""
+    """Return a line for each network and method: the range over its seeds."""
     if manifest.calibration is None:
         return ""
-    rows = [_row(manifest, measure) for measure in manifest.calibration.measures]
-    header = HEADER.split(" | ")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
+    trained: dict[tuple[Cell, str], list[Measure]] = {}
+    for key, measures in cells_of(manifest.calibration.measures).items():
+        for by in measures:
+            trained.setdefault((key, by.network), []).append(by)
+    return _table(HEADER, [_row(measures) for measures in trained.values()])
 
 
-def _row(manifest: Manifest, measure: Measure) -> list[str]:
-    trained = f"{manifest.roles.nuisance} (probe)" if measure.trained == "nuisance" else measure.trained
+def _table(header: str, rows: Sequence[Sequence[str]]) -> str:
+    names = header.split(" | ")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [names, ["---"] * len(names), *rows])
+
+
+def _row(seeds: Sequence[Measure]) -> list[str]:
+    by, worst = seeds[0], {seed.worst_cell for seed in seeds}
     return [
-        f"`{measure.split}`",
-        cell(trained),
-        measure.mode,
-        cell(measure.set),
-        _shown(measure.mean),
-        f"{_shown(measure.worst)} {cell(measure.worst_cell)}",
-        f"{measure.rows:,}",
-        f"{measure.fit:,}",
-        f"{measure.seconds:,.0f}",
+        f"`{by.split}`",
+        cell(by.trained),
+        f"{by.network} x {len(seeds)}",
+        cell(by.set),
+        span([seed.mean[0] for seed in seeds]),
+        span([seed.worst[0] for seed in seeds]) + (f" {cell(by.worst_cell)}" if len(worst) == 1 else ""),
+        f"{by.rows:,}",
+        f"{by.fit:,}",
+        f"{fmean(seed.seconds for seed in seeds):,.0f}",
     ]
 
 
-def _shown(share: tuple[float, float, float]) -> str:
-    return f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]"
+class Kind:
+    """The measures of one kind of model on one canonical split: its ceiling, its floor, methods of groups.
+
+    Of severities the floor is a model of untouched examples, and both are judged at the greatest.
+    """
+
+    def __init__(self, manifest: Manifest, split: str, mode: str, cells: Mapping[Cell, Sequence[Measure]]):
+        self.split = split
+        self.name = KINDS.get((manifest.roles.modality, mode), mode)
+        self.protocol = next(
+            (of.protocol.split()[0] for of in manifest.canonical_splits if of.name == split), split
+        )
+        mine = {key[1]: key for key in cells if (key[0], key[3]) == (split, mode)}  # the last set of each
+        self.ceiling = mine.get("ceiling") or mine.get(EVERY)
+        self.floor = mine.get("ERM") or mine.get(UNTOUCHED)
+        self.aware = [mine[name] for name in AWARE if name in mine]
+        self.networks = list(dict.fromkeys(by.network for key in mine.values() for by in cells[key]))
+        self.chance = cells[next(iter(mine.values()))][0].chance
+
+    @property
+    def figure(self) -> Figure:
+        """The figure that the protocol asks for."""
+        return "worst" if self.protocol == "group-fairness" else "mean"
+
+    def answer(self, of: Mapping[Cell, Range]) -> str:
+        """Answer if the split shows a gap between ceiling and ERM to models of this kind."""
+        if self.ceiling is None or self.floor is None:
+            return "unknown"
+        ceiling, floor = of[self.ceiling], of[self.floor]
+        if ceiling.middle < (1 + self.chance) / 2:
+            return "no (the ceiling is too low)"
+        if ceiling.middle - floor.middle < LEAST_GAP:
+            return "no (ERM reaches the ceiling)"
+        if ceiling.expected and floor.expected and floor.expected[1] < ceiling.expected[0]:
+            return "yes"
+        return "weakly"
+
+
+def _kinds(manifest: Manifest, calibration: Calibration) -> list[Kind]:
+    cells = cells_of(calibration.measures)
+    return [
+        Kind(manifest, split, mode, cells) for split, mode in dict.fromkeys((key[0], key[3]) for key in cells)
+    ]
+
+
+def calibration_answers(manifest: Manifest) -> list[str]:
+    """Answer for each kind of model: which splits show a shift."""
+    if manifest.calibration is None:
+        return []
+    of = {figure: ranges(manifest.calibration.measures, figure) for figure in FIGURES}
+    answers: dict[str, dict[str, list[str]]] = {}
+    for kind in _kinds(manifest, manifest.calibration):
+        name = f"{kind.name} ({', '.join(kind.networks)})"
+        splits = answers.setdefault(name, {}).setdefault(kind.answer(of[kind.figure]), [])
+        splits.append(f"`{kind.split}`")
+    lines = {
+        name: [f"{answer} on {', '.join(splits)}" for answer, splits in each.items()]
+        for name, each in answers.items()
+    }
+    return [f"**{name}**: {'; '.join(parts)}." for name, parts in lines.items()]
 
 
 def calibration_summary(manifest: Manifest) -> str:
-    """Return a line for each protocol and mode: chance, ceiling, floor, and if methods have room between."""
+    """Return two lines for each split and kind of model: mean and worst group, with their intervals."""
     calibration = manifest.calibration
     if calibration is None:
         return ""
-    protocol = {split.name: split.protocol.split()[0] for split in manifest.canonical_splits}
-    of: dict[tuple[str, str], list[Measure]] = {}
-    for measure in calibration.measures:
-        of.setdefault((protocol.get(measure.split, measure.split), measure.mode), []).append(measure)
-    rows = [SUMMARY.split(" | "), ["---"] * 7]
-    for (name, mode), measures in of.items():
-        high, low = _ends(measures)
-        if not high or not low:
-            continue
-        ceiling = fmean(measure.mean[0] for measure in high)
-        splits = len({measure.split for measure in measures})
-        rows.append(
-            [
-                f"{name} ({splits} {'split' if splits == 1 else 'splits'})",
-                mode,
-                f"{high[0].chance:.3g}",
-                _both(high),
-                _both(low),
-                _both([max(low + better, key=lambda measure: measure.worst[0])])
-                if (better := [measure for measure in measures if measure.trained in AWARE])
-                else "",
-                "yes" if ceiling >= ENOUGH else f"no: its ceiling is below {ENOUGH}",
-            ]
-        )
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    of = {figure: ranges(calibration.measures, figure) for figure in FIGURES}
+    rows, kinds = [], _kinds(manifest, calibration)
+    for kind in kinds:
+        better = max(kind.aware, key=lambda key: of["worst"][key].middle, default=None)
+        for figure in FIGURES:
+            shown = [_shown(of[figure], key) for key in (kind.ceiling, kind.floor, better)]
+            named = "worst group" if figure == "worst" else figure
+            rows.append([f"`{kind.split}`", kind.name, named, f"{kind.chance:.3g}", *shown])
+    if any(kind.aware for kind in kinds):
+        return _table(SUMMARY, rows)
+    return _table(SUMMARY.removesuffix(f" | {BEST}"), [row[:-1] for row in rows])
 
 
-def _ends(measures: Sequence[Measure]) -> tuple[list[Measure], list[Measure]]:
-    """Return ceiling and floor: of severities, a model of untouched examples on the first and last."""
-    severities = [measure for measure in measures if measure.trained == UNTOUCHED]
-    if severities:
-        return severities[:1], severities[-1:]
-    ceilings, floors = (
-        [measure for measure in measures if measure.trained == name] for name in ("ceiling", "ERM")
-    )
-    return ceilings, floors
-
-
-def _both(measures: Sequence[Measure]) -> str:
-    return " / ".join(
-        f"{fmean(getattr(measure, name)[0] for measure in measures):.2f}" for name in ("mean", "worst")
-    )
+def _shown(of: Mapping[Cell, Range], key: Cell | None) -> str:
+    """Show the measured range, and the interval of another network."""
+    if key is None:
+        return ""
+    expected = of[key].expected
+    measured = span([of[key].low, of[key].high])
+    return f"{measured} [{expected[0]:.2f}, {expected[1]:.2f}]" if expected else measured
 
 
 def calibration_lines(manifest: Manifest) -> list[str]:
@@ -127,17 +175,20 @@ def calibration_warning(manifest: Manifest) -> str:
 
 
 def _falls(measures: Sequence[Measure], nuisance: str, untouched: str) -> Iterator[str]:
-    """For how many nuisances the accuracy falls at each severity."""
+    """For how many nuisances the accuracy falls at each severity, as the mean over networks and seeds."""
     for mode in dict.fromkeys(measure.mode for measure in measures):
-        steps = [measure for measure in measures if measure.mode == mode and measure.trained == UNTOUCHED]
+        steps: dict[str, dict[str, float]] = {}
+        for key, of in cells_of(measures).items():
+            if (key[1], key[3]) == (UNTOUCHED, mode):
+                steps[key[2]] = {name: fmean(by.by_nuisance[name] for by in of) for name in of[0].by_nuisance}
         falls = []
-        for before, after in pairwise(steps):
-            both = before.by_nuisance.keys() & after.by_nuisance.keys()
-            fewer = sum(after.by_nuisance[name] < before.by_nuisance[name] for name in both)
-            falls.append(f"{fewer} of {len(both)} at {after.set.removeprefix('severity ')}")
+        for (_, before), (name, after) in pairwise(steps.items()):
+            both = before.keys() & after.keys()
+            fewer = sum(after[each] < before[each] for each in both)
+            falls.append(f"{fewer} of {len(both)} at {name.removeprefix('severity ')}")
         if falls:
             yield (
-                f"Trained on {untouched} ({mode}), the accuracy falls with the severity in "
+                f"Trained on {untouched} ({KINDS['image', mode]}), the accuracy falls with the severity in "
                 f"these {nuisance}s: {', '.join(falls)}."
             )
 

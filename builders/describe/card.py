@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.describe.calibration import (
+    calibration_answers,
     calibration_lines,
     calibration_summary,
     calibration_table,
@@ -91,6 +92,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         warnings=warnings(manifest),
         leaks=unknown_origins(manifest),
         calibration=manifest.calibration,
+        calibration_answers=calibration_answers(manifest),
         calibration_table=calibration_table(manifest),
         calibration_summary=calibration_summary(manifest),
         calibration_lines=calibration_lines(manifest),

@@ -36,7 +36,7 @@ APP = Verbs(
                 "published": "Show, draw, rank and export the numbers of five papers.",
             },
             "Make": {
-                "calibrate": "Measure what a small network reaches on the canonical splits.",
+                "calibrate": "Measure what small networks reach on the canonical splits.",
             },
             "Publish and serve": {
                 "catalog": "Sign catalogs, check them, make and replace keys.",

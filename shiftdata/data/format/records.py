@@ -302,14 +302,16 @@ class Shortcuts:
 class Measure:
     """The accuracy of one training run on one set of a canonical split.
 
-    `trained` names the method (on `fit` rows): "ceiling", "ERM", "RWG", ...; "nuisance" is a model that
-    predicts the nuisance instead of the label. `mean` is the accuracy over `cells` (groups, or nuisances
-    where each is a trajectory), the smallest of which has `smallest` rows, and `worst` that of `worst_cell`;
-    both with the ends of their 95 % interval. `seconds` of one core.
+    `trained` names the method (on `fit` rows): "ceiling", "ERM", "RWG", ...; `network` and `seed` what was
+    trained: from scratch, or on the features of a frozen network. `mean` is the accuracy over `cells`
+    (groups, or nuisances where each is a trajectory), the smallest of which has `smallest` rows, and `worst`
+    that of `worst_cell`; both with the ends of their 95 % interval over origins. `seconds` of one core.
     """
 
     split: str
     trained: str
+    network: str
+    seed: int
     mode: Literal["scratch", "frozen"]
     fit: int
     set: str
@@ -326,9 +328,9 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """The results of a small trainer on the canonical splits of a base, of the build `content_id`.
+    """The results of small networks on the canonical splits of a base, of the build `content_id`.
 
-    Each model was trained for `steps` of `batch` rows. `features` names the network of "frozen" ones.
+    Each model was trained for `steps` of `batch` rows, from scratch on pictures of `side` pixels.
     `left_out` lists what was not measured, and the reasons.
     """
 
@@ -336,21 +338,44 @@ class Calibration:
     content_id: str
     steps: int
     batch: int
-    features: str
+    side: int
     versions: Mapping[str, str]
     measures: Sequence[Measure]
     left_out: Sequence[str] = ()
 
+    @property
+    def first(self) -> Sequence[Measure]:
+        """The trainings, on the first canonical split, of the networks that were trained by ERM.
+
+        Of splits by severity those on untouched examples, judged at the greatest severity. None if nothing
+        was measured.
+        """
+        for name in ("ERM", "untouched"):
+            if chosen := [measure for measure in self.measures if measure.trained == name]:
+                last = next(by for by in reversed(chosen) if by.split == chosen[0].split)
+                return [by for by in chosen if (by.split, by.set) == (last.split, last.set)]
+        return []
+
     def __str__(self) -> str:
-        """Say in a line what the small model reaches on the first canonical split that was measured."""
-        if not self.measures:
+        """Say in a line what small networks reach on the first canonical split that was measured."""
+        if not (first := self.first):
             return ""
-        by = next((by for by in self.measures if by.trained.lower() == "erm"), self.measures[0])
-        how = "from scratch" if by.mode == "scratch" else "on frozen features"
+        networks = ", ".join(dict.fromkeys(by.network for by in first))
+        mean, worst = (span([getattr(by, name)[0] for by in first]) for name in ("mean", "worst"))
         return (
-            f"{by.trained} {how} on {by.split}: "
-            f"mean {by.mean[0]:.2f}, worst {by.worst[0]:.2f} ({by.worst_cell}), chance {by.chance:.2f}"
+            f"{first[0].trained} on {first[0].split} ({networks}): "
+            f"mean {mean}, worst {worst}, chance {first[0].chance:.2f}"
         )
+
+
+def span(shares: Sequence[float]) -> str:
+    """Return the least and the largest share in words.
+
+    >>> span([0.31, 0.5, 0.47]), span([0.5])
+    ('0.31 to 0.50', '0.50')
+    """
+    low, high = f"{min(shares):.2f}", f"{max(shares):.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def by_reason(counts: Mapping[str, int]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.licenses import NO_DERIVATIVES, PUBLIC_DOMAIN, SHARE_ALIKE, conjuncts, rights
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.records import Split
+from shiftdata.data.format.records import Split, span
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.sprites import sprite
 from shiftdata.errors import ShiftdataError
@@ -221,13 +221,14 @@ def _percent(share: float) -> str:
 
 
 def _calibrated(manifest: Manifest) -> str:
-    measures = manifest.calibration.measures if manifest.calibration else ()
-    if not measures:
+    first = manifest.calibration.first if manifest.calibration else ()
+    if not first:
         return ""
-    by = next((by for by in measures if by.trained.lower() == "erm"), measures[0])
+    mean, worst = (span([getattr(by, name)[0] for by in first]) for name in ("mean", "worst"))
+    networks = len({by.network for by in first})
     return (
-        f" On {by.split}, a small model ({by.trained}) is right {_percent(by.mean[0])} of the time, "
-        f"{_percent(by.worst[0])} in its worst group ({by.worst_cell})."
+        f" On {first[0].split}, the accuracy of {networks} small network{'s' * (networks > 1)} "
+        f"({first[0].trained}) is {mean}, in the worst group {worst}."
     )
 
 

@@ -116,17 +116,20 @@ def test_shortcuts_are_graded_by_what_the_plainest_class_gives_away(manifest):
     assert (text.text, text.tone) == ("Not measured: only pictures are.", "open")
 
 
-def test_the_worst_group_of_a_small_model_is_named(manifest):
+def test_the_accuracies_of_small_networks_are_a_range(manifest):
     measure = Measure(
-        split="gf_k2_mu10", trained="ERM", mode="scratch", fit=100, set="test", rows=24, cells=4, smallest=6,
-        chance=0.5, mean=(0.83, 0.8, 0.9), worst=(0.41, 0.3, 0.5), worst_cell="bar / cyan", by_nuisance={},
-        seconds=1,
+        split="gf_k2_mu10", trained="ERM", network="small-cnn", seed=0, mode="scratch", fit=100, set="test",
+        rows=24, cells=4, smallest=6, chance=0.5, mean=(0.83, 0.8, 0.9), worst=(0.41, 0.3, 0.5),
+        worst_cell="bar / cyan", by_nuisance={}, seconds=1,
     )  # fmt: skip
+    lower = replace(measure, network="small-resnet", mean=(0.7, 0.6, 0.8), worst=(0.2, 0.1, 0.3))
+    ceiling = replace(measure, trained="ceiling", mean=(1.0, 0.9, 1.0))
     measured = Calibration(
-        base="mini", content_id="", steps=1, batch=1, features="", versions={}, measures=[measure]
-    )
+        base="mini", content_id="", steps=1, batch=1, side=32, versions={},
+        measures=[ceiling, measure, lower],
+    )  # fmt: skip
     text = shortcut_answer(replace(manifest, calibration=measured)).text
-    assert "right 83 % of the time, 41 % in its worst group (bar / cyan)" in text
+    assert "accuracy of 2 small networks (ERM) is 0.70 to 0.83, in the worst group 0.20 to 0.41" in text
 
 
 @pytest.mark.parametrize(
