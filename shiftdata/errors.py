@@ -65,8 +65,8 @@ class LockedError(StorageError):
 def not_found(kind: str, name: str, known: Iterable[str], hint: str = "") -> NotFoundError:
     """Build the error for an unknown name: what was given, the nearest names, all names or how many.
 
-    >>> print(not_found("recipe", "sma_glyphz", ["sma_glyphs", "cns_glyphs"]))
-    unknown recipe 'sma_glyphz'; did you mean 'sma_glyphs'? Known: cns_glyphs, sma_glyphs.
+    >>> print(not_found("recipe", "sma_glyphz", ["sma_glyphs", "digits_ink"]))
+    unknown recipe 'sma_glyphz'; did you mean 'sma_glyphs'? Known: digits_ink, sma_glyphs.
     """
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)

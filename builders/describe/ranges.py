@@ -1,4 +1,4 @@
-"""Where the accuracy of another network falls, by those of a few networks with a few seeds each."""
+"""The interval of another network's accuracy, from a few networks with a few seeds each."""
 
 from __future__ import annotations
 

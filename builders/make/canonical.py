@@ -218,15 +218,16 @@ def _canonical_splits(
 def _task_of(recipe: Recipe, protocol: Protocol, canonical: Task) -> Task | None:
     """Make a task; None if few rows cannot keep its mu, or a raw dataset, which may lack files, its sets."""
     try:
-        with warnings.catch_warnings(action="ignore", category=TaskWarning):  # whoever loads it is warned
-            warnings.simplefilter("error", MuWarning)  # its name would promise another mu
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore", TaskWarning)  # whoever loads it is warned
+            warnings.simplefilter("always", MuWarning)
             task = protocol(canonical, on_empty=recipe.on_empty)
         if empty := [name for name, rows in task.sets.items() if not len(rows)]:
             raise InputError(f"{protocol.words()} leaves {empty[0]} of {task.metadata.name} without a row")
-    except MuWarning:
-        return None
     except InputError:
         if not isinstance(recipe.album, Raw):
             raise
         return None
-    return task
+    too_few = any(issubclass(warning.category, MuWarning) for warning in caught)
+    # Its name would promise another mu; a recipe that reports what is empty reports the shares too.
+    return None if too_few and recipe.on_empty == "error" else task
