@@ -40,6 +40,8 @@ LESS = (
 MOST = 3
 #: The beginning of figures that say what a headline could be by chance.
 CHANCE = "worst_by_chance"
+#: The beginning of figures that have no column: those, and gaps between rates.
+APART = (CHANCE, "equal_opportunity", "equalized_odds")
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class Table:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The official figures after the headline, without the points of curves and without chance."""
+        """The official figures after the headline, without the points of curves and those of `APART`."""
         names = (name for name in self.entries[0].scores if name != self.headline)
-        return tuple(name for name in names if "@" not in name and not name.startswith(CHANCE))
+        return tuple(name for name in names if "@" not in name and not name.startswith(APART))
 
     @property
     def header(self) -> list[str]:
@@ -299,7 +301,7 @@ def _facts(entry: Entry) -> list[tuple[str, str]]:
     """The fields of the method card, the spread over seeds, and the rows of figures."""
     names = ("authors", "url", "code", "backbone", "trained_on", "trials")
     facts = [(name.replace("_", " "), str(getattr(entry.card, name)) or "-") for name in names]
-    scores = [(title_of(name), name, of) for name, of in entry.scores.items() if not name.startswith(CHANCE)]
+    scores = [(title_of(name), name, of) for name, of in entry.scores.items() if not name.startswith(APART)]
     spread = ", ".join(
         f"{title} {printed(name, of.spread)}" for title, name, of in scores if math.isfinite(of.spread)
     )
