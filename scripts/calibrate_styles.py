@@ -203,11 +203,11 @@ def _ratio(right: NDArray[np.bool_], untouched: NDArray[np.bool_], rows: IntArra
 
 def show(measured: list[Fidelity]) -> list[str]:
     """Print what was measured; the styles below the bar."""
-    failing = [one.style for one in measured if one.fidelity < BAR]
-    for one in measured:
-        shares = f"{one.fidelity:.3f} [{one.low:.3f}, {one.high:.3f}]"
-        mark = "  below the bar" if one.style in failing else ""
-        print(f"{one.style:17} {one.strength:4} {one.contrast:5.1f} {shares}{mark}")
+    failing = [measure.style for measure in measured if measure.fidelity < BAR]
+    for measure in measured:
+        shares = f"{measure.fidelity:.3f} [{measure.low:.3f}, {measure.high:.3f}]"
+        mark = "  below the bar" if measure.style in failing else ""
+        print(f"{measure.style:17} {measure.strength:4} {measure.contrast:5.1f} {shares}{mark}")
     return failing
 
 
@@ -242,15 +242,15 @@ def write(path: Path, measured: list[Fidelity], recalls: Sequence[Mapping[str, f
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, delimiter="\t", lineterminator="\n")
         table.writerow([*(field.name for field in fields(Fidelity)), "recall_at_full", "recall"])
-        for one in measured:
-            shares = (one.fidelity, one.low, one.high)
+        for measure in measured:
+            shares = (measure.fidelity, measure.low, measure.high)
             cells = [
-                one.style,
-                f"{one.strength:g}",
-                f"{one.contrast:.1f}",
+                measure.style,
+                f"{measure.strength:g}",
+                f"{measure.contrast:.1f}",
                 *(f"{part:.3f}" for part in shares),
             ]
-            table.writerow([*cells, one.n, *(f"{recall[one.style]:.3f}" for recall in recalls)])
+            table.writerow([*cells, measure.n, *(f"{recall[measure.style]:.3f}" for recall in recalls)])
 
 
 def main() -> int:
@@ -266,7 +266,7 @@ def main() -> int:
         pictures.paint(strengths)
         measured = pictures.fidelities(strengths, seed=100)
         show(measured)
-        return int(any(one.high < BAR for one in measured))
+        return int(any(measure.high < BAR for measure in measured))
     measured = calibrate(pictures, recipe.shift.nuisances)
     write(path, measured, [])
     now = pictures.recalls(seed=0)

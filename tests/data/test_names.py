@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -80,10 +81,10 @@ def test_a_manifest_with_such_a_name_is_refused_by_every_reader(copy, path, caps
 
         def change(raw: dict[str, object], bad: str = bad) -> None:
             *parts, last = [int(part) if part.isdigit() else part for part in path.split(".")]
-            at: object = raw
+            at: Any = raw
             for part in parts:
-                at = at[part]  # type: ignore[index]
-            at[last] = bad  # type: ignore[index]
+                at = at[part]
+            at[last] = bad
 
         edit_manifest(copy, change)
         with pytest.raises(IntegrityError):

@@ -214,7 +214,7 @@ def _of_groups(
     whole = counts.sum(axis=0)
     for kind, names, marginals in (
         ("new labels", metadata.labels, counts.sum(axis=3)),
-        ("new domains", metadata.nuisances, counts.sum(axis=2)[..., :-1]),  # untouched is no domain
+        ("new domains", metadata.nuisances, counts.sum(axis=2)[..., :-1]),  # without untouched examples
     ):
         known, tested = marginals.sum(axis=0) > 0
         new = [names[number] for number in np.flatnonzero(tested & ~known)]
