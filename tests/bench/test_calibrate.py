@@ -213,7 +213,7 @@ def test_the_verb_writes_next_to_the_dataset(copy, capsys):
 def test_a_record_of_another_form_is_refused(tiny, tmp_path):
     path = tmp_path / "tiny.calibration.json"
     path.write_text(json.dumps({"base": "mini", "content_id": "0" * 64, "features": "", "measures": []}))
-    for read in (read_calibration, lambda path: calibrate(tiny, path)):
+    for read in (read_calibration, lambda path: calibrate(tiny, path, networks=["small-cnn"])):
         with pytest.raises(InputError, match=r"is not a calibration.*'features' is an unknown field"):
             read(path)
 

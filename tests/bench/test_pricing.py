@@ -49,19 +49,26 @@ def test_further_seeds_of_the_best_and_what_cannot_be_made_are_counted(tiny, tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_steps_of_networks_and_heads_are_measured_and_features_are_not_computed(tiny, tmp_path, monkeypatch):
+HEADS = {"batch": 0, "optimizer": "sgd", "schedule": "constant", "shift": 0, "steps": 200}
+STEPS = {"steps": 400, "batch": 8, "evaluate_every": 100}
+
+
+@pytest.mark.parametrize(
+    "backbones, training",
+    [
+        (["small-cnn", "small-resnet"], STEPS),
+        pytest.param("heads", HEADS, marks=pytest.mark.slow),  # reads EfficientNet-Lite0's features
+    ],
+)
+def test_steps_are_measured_and_features_are_not_computed(tiny, tmp_path, monkeypatch, backbones, training):
     def encoded(*given, cache=True, **options):
         assert cache is False
 
     monkeypatch.setattr("shiftdata.baselines.sets.features_of", encoded)
-    heads = {"batch": 0, "optimizer": "sgd", "schedule": "constant", "shift": 0, "steps": 200}
     tasks = [{"protocol": "group-fairness", "k": 2, "mu": 0.2}]
-    for changed in (
-        {"backbones": ["small-cnn", "mlp"], "training": {"steps": 400, "batch": 8, "evaluate_every": 100}},
-        {"backbones": "heads", "training": heads},
-    ):
-        raw = SWEEP | {"tasks": tasks, "methods": ["erm", "jtt"], "search": {}} | changed
-        priced = price(sweep_of(raw, [str(tiny)]), tmp_path)
-        kinds = len(priced.lines)
-        assert priced.measured[:2] == (kinds, kinds)
-        assert all(line.processor > 0 for line in priced.lines.values())
+    changed = {"backbones": backbones, "training": training}
+    raw = SWEEP | {"tasks": tasks, "methods": ["erm", "jtt"], "search": {}} | changed
+    priced = price(sweep_of(raw, [str(tiny)]), tmp_path)
+    kinds = len(priced.lines)
+    assert priced.measured[:2] == (kinds, kinds)
+    assert all(line.processor > 0 for line in priced.lines.values())
