@@ -24,8 +24,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from shiftdata.baselines import make_method, train
 from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.models import Floats, backbone_of
+from shiftdata.baselines.pretrained.load import load
 from shiftdata.baselines.pretrained.model import FeatureEncoder
-from shiftdata.baselines.pretrained.predicting import predict
 from shiftdata.baselines.sets import FORMS, TaskSets, modality_of
 from shiftdata.bench.job import (
     Job,
@@ -41,7 +41,7 @@ from shiftdata.bench.running import read_records, study_of
 from shiftdata.bench.sweep import MethodSpec, Sweep
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.encoders import FrozenFeatures
-from shiftdata.data.loading.features import features_of, uncached
+from shiftdata.data.loading.features import Encoder, features_of, uncached
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, MissingExtraError
 from shiftdata.evaluation.tasks import Task
@@ -305,7 +305,8 @@ def _add(
     line: Line, study: Study, seconds: Mapping[Kind, Seconds], done: Mapping[tuple[str, int], int]
 ) -> None:
     """Add the runs of a study to its line, at the price of those that are left."""
-    evaluated, size = _evaluation(task_of(study.spec))
+    task = task_of(study.spec)
+    evaluated, size = _evaluation(task)
     prices = []
     for job in study.jobs:
         cost = _of(_kind(job), seconds)
@@ -314,6 +315,8 @@ def _add(
         evaluations = 1 + (job.training.steps - 1) // every if every else 1
         if job.method == PREDICT:
             steps, evaluations = 0, 1
+            if job.variant not in ("labels", "zero-shot"):  # a head that is fitted, or may be
+                evaluated += sum(len(task.rows(name)) for name, of in task.sets.items() if of.role == "fit")
         rows = evaluated * evaluations
         relabels = steps * job.training.batch if "rs" in job.method.split("+")[:-1] else 0
         wall = cost.begin + steps * cost.step + (rows + relabels) * cost.row
@@ -467,11 +470,21 @@ def _timed_heads(job: Job, task: Task) -> Seconds:
 
 
 def _timed_prediction(job: Job, task: Task, device: str) -> Seconds:
-    head = "auto" if job.variant == "fixed" else job.variant
+    """Time the encoding of pictures, which is nearly all of a prediction."""
+    encoder = FeatureEncoder(load(job.backbone, size=dict[str, Any](job.hyper).get("size")), device)
+    rows = np.unique(np.concatenate([task.rows(name) for name in task.sets]))
+    wall, used = _encoding(task.metadata, rows, encoder)
+    return Seconds(0, wall, 0, used)
+
+
+def _encoding(metadata: Metadata, rows: IntArray, encoder: Encoder) -> tuple[float, float]:
+    """Return the seconds that the features of a row take: on the clock, and of the processor."""
+    features_of(metadata, rows[:1], encoder, cache=False)
+    timed = rows[1 : ENCODED + 1]
     begun, used = time.monotonic(), time.process_time()
-    predict(task, job.backbone, head=head, device=device, on_rows=int, **dict[str, Any](job.hyper))
-    rows = _evaluation(task)[0]
-    return Seconds(0, (time.monotonic() - begun) / rows, 0, (time.process_time() - used) / rows)
+    features_of(metadata, timed, encoder, cache=False)
+    n = max(1, len(timed))
+    return (time.monotonic() - begun) / n, (time.process_time() - used) / n
 
 
 def _features(studies: Sequence[Study]) -> tuple[int, float]:
@@ -490,10 +503,7 @@ def _features(studies: Sequence[Study]) -> tuple[int, float]:
         makes = on_features(f"linear@{model}")[1] if model else FrozenFeatures()
         assert makes is not None  # "linear@" reads features
         new = uncached(metadata, np.unique(np.concatenate(of)), makes)
-        if len(new):
-            features_of(metadata, new[:1], makes, cache=False)
-            used = time.process_time()  # features are computed on the processor, by one process
-            features_of(metadata, new[1 : ENCODED + 1], makes, cache=False)
-            seconds += (time.process_time() - used) / max(1, len(new[1 : ENCODED + 1])) * len(new)
+        if len(new):  # they are computed on the processor, by one process
+            seconds += _encoding(metadata, new, makes)[1] * len(new)
             count += len(new)
     return count, math.ceil(seconds) if seconds else 0.0

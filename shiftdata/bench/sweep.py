@@ -232,7 +232,7 @@ class Sweep:
         share. Where the share is of less than one task, its trials are cut, then its seeds.
         """
         if not 0 < fraction <= 1:
-            raise InputError(f"a fraction of {fraction:g}: give a number above 0, and 1 for the whole sweep")
+            raise InputError(f"a fraction is a number above 0, and 1 is the whole sweep: got {fraction:g}")
         tasks, wanted = _spread(self.tasks), fraction * len(self.tasks)
         chosen = set(tasks[: max(1, math.floor(wanted + 1e-9))])
         search = self.search if wanted >= 1 else self.search.share(wanted)
@@ -256,15 +256,20 @@ def _check_heads(method: MethodSpec, training: SweepTraining) -> None:
 
 
 def _spread(tasks: Sequence[TaskSpec]) -> list[TaskSpec]:
-    """Order tasks so that each beginning of the list has about the same share of each dataset."""
+    """Order tasks so that each beginning of the list has about the same share of each dataset.
+
+    A dataset's first task is one with the most methods: a small part then compares methods.
+    """
     of: dict[str, list[TaskSpec]] = {}
     for task in tasks:
         of.setdefault(task.dataset, []).append(task)
     places = {}
     for dataset, same in of.items():
         names = [f"{task.base} {task.protocol} {task.unlabelled}" for task in same]
-        for task, rank in zip(same, ranks(names, "share", dataset).tolist(), strict=True):
-            places[task] = (rank + uniform("share", dataset)) / len(same)
+        rank = dict(zip(same, ranks(names, "share", dataset).tolist(), strict=True))
+        first = min(same, key=lambda task: (-len(task.methods) if task.methods else -math.inf, rank[task]))
+        for place, task in enumerate(sorted(same, key=lambda task: (task is not first, rank[task]))):
+            places[task] = (place + uniform("share", dataset)) / len(same)
     return sorted(places, key=lambda task: (places[task], task.dataset))
 
 

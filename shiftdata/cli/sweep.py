@@ -66,7 +66,11 @@ MOST = 20
 @click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Instead of the sweep's own.")
 @click.option("--stand-ins", is_flag=True, help="Embedded datasets instead of those that it names.")
 @click.option("--skip-missing", is_flag=True, help="Leave out the tasks of datasets that are not here.")
-@click.option("--fraction", type=float, metavar="F", help="A part: a larger one, or all, contains it.")
+@click.option(
+    "--fraction",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="A part; a larger part contains a smaller.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what it costs, from a few measured steps, and end.")
 @click.option("--status", type=Path, metavar="FOLDER", help="Print the progress of the sweep of this folder.")
 @click.option("--retry", multiple=True, type=click.Choice(RETRIED), help="Repeat runs with this status.")

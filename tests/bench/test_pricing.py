@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
+from shiftdata.baselines.pretrained.model import FeatureEncoder
 from shiftdata.bench import price, run_sweep, sweep_of
-from shiftdata.bench.pricing import Seconds
+from shiftdata.bench.pricing import ENCODED, Seconds, _encoding
+from shiftdata.data.loading.features import uncached
+from shiftdata.data.metadata import read_metadata
+from tests.baselines.pretrained.test_encoder import pictures_model
 from tests.bench.jobs import SWEEP
 
 
@@ -54,7 +59,7 @@ STEPS = {"steps": 400, "batch": 8, "evaluate_every": 100}
 
 
 @pytest.mark.parametrize(
-    "backbones, training",
+    ("backbones", "training"),
     [
         (["small-cnn", "small-resnet"], STEPS),
         pytest.param("heads", HEADS, marks=pytest.mark.slow),  # reads EfficientNet-Lite0's features
@@ -72,3 +77,25 @@ def test_steps_are_measured_and_features_are_not_computed(tiny, tmp_path, monkey
     kinds = len(priced.lines)
     assert priced.measured[:2] == (kinds, kinds)
     assert all(line.processor > 0 for line in priced.lines.values())
+
+
+@pytest.mark.parametrize(("head", "is_fitted"), [("labels", False), ("probe", True)])
+def test_a_prediction_costs_its_pictures_and_those_its_head_is_fitted_to(
+    tiny, tmp_path, monkeypatch, head, is_fitted
+):
+    monkeypatch.setattr("shiftdata.bench.pricing.load", lambda name, size: pictures_model())
+    monkeypatch.setattr("shiftdata.bench.pricing._encoding", lambda *_: (2.0, 1.0))
+    tasks = [{"protocol": "group-fairness", "k": 2, "mu": 0.2}]
+    raw = {"tasks": tasks, "methods": [f"predict@{head}"], "backbones": "efficientnet-lite1", "rules": "last"}
+    sweep = sweep_of(raw, [str(tiny)])
+    task = sweep.tasks[0].make()
+    rows = sum(len(task.rows(name)) for name, of in task.sets.items() if is_fitted or of.role != "fit")
+    assert math.isclose(price(sweep, tmp_path).hours, rows / 3600)
+
+
+def test_pictures_are_encoded_as_far_as_they_are_timed(tiny):
+    metadata, encoder = read_metadata(tiny), FeatureEncoder(pictures_model())
+    rows = np.arange(len(metadata))
+    assert len(rows) > ENCODED + 1
+    assert min(_encoding(metadata, rows, encoder)) > 0
+    assert len(uncached(metadata, rows, encoder)) == len(rows)

@@ -122,6 +122,15 @@ def test_a_preset_says_how_many_runs_it_has(name):
     assert f": {len(list(made.studies())) * made.runs_of_a_study:,} runs" in made.about
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_small_part_compares_methods_though_a_task_has_fewer(tiny, place):
+    tasks = [{"protocol": "group-fairness", "k": k, "mu": 0.2} for k in (2, 3, 4)]
+    for at, task in enumerate(tasks):
+        task |= {} if at == place else {"methods": "erm"}
+    part = sweep_of(SMALL | {"tasks": tasks}, [str(tiny)]).share(0.01)
+    assert len([*part.studies()]) == len(SMALL["methods"])
+
+
 def test_a_part_has_every_method_on_a_share_of_each_dataset_and_is_in_a_larger_part(tiny, tmp_path):
     places = [str(tiny), str(tmp_path / "a"), str(tmp_path / "b")]
     tasks = {"protocol": "group-fairness", "k": [2, 3], "mu": [0.1, 0.2, 0.3, 0.4], "seed": list(range(5))}
