@@ -17,60 +17,72 @@ from dataclasses import dataclass, replace
 from claims import CLAIMS, MARGINS, SHOWN, SIGHTS, Claim
 from evidence import RECORDS, Evidence, evidence, records
 from pictures import keep, rights, seen
-from verdicts import OPEN, VERDICTS, Floats, Tested, decided, interval, tested
+from verdicts import FAILS, HOLDS, OPEN, UNTESTED, VERDICTS, Floats, Tested, decided, interval, tested
 
 from shiftdata.tables import markdown
 
 PAGE = RECORDS.parent / "findings.md"
+KINDS = ("real", "embedded")
 BEGIN, END = "<!-- written by scripts/findings -->", "<!-- end -->"
 
 
 @dataclass(frozen=True)
-class Line:
-    """A claim as a line of the page; `real` and `embedded` count its tasks."""
+class Side:
+    """A claim on one kind of data: points with the number of replicates, interval, verdict."""
 
-    paper: str
-    text: str
-    contrast: str
-    on_real: str
-    on_embedded: str
-    interval: str
-    real: int
-    embedded: int
-    tested: Tested
+    points: str = "-"
+    interval: str = "-"
+    replicates: int = 0
+    tested: Tested = UNTESTED
 
     @property
     def cells(self) -> list[str]:
         p = self.tested.p
         adjusted = "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "<.001"
-        means = [self.contrast, self.on_real, self.on_embedded, self.interval]
-        return [self.text, *means, adjusted, self.tested.verdict]
+        return [self.points, self.interval, adjusted, self.tested.verdict if self.replicates else "-"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim as a line of the page, on each kind of data."""
+
+    paper: str
+    text: str
+    contrast: str
+    sides: Mapping[str, Side]
+
+    @property
+    def cells(self) -> list[str]:
+        return [self.text, self.contrast, *(cell for kind in KINDS for cell in self.sides[kind].cells)]
 
 
 def lines() -> list[Line]:
-    """Return a line for every claim, with its own level."""
-    return [_line(claim, evidence(claim)) for claim in CLAIMS] + _sights()
+    """Return a line for every claim; the verdicts of a paper's claims on a kind of data are one family."""
+    found = [_line(claim, evidence(claim)) for claim in CLAIMS] + _sights()
+    return [line for paper in MARGINS for line in _adjusted([line for line in found if line.paper == paper])]
 
 
-def adjusted(family: Sequence[Line]) -> list[Line]:
+def _adjusted(family: Sequence[Line]) -> list[Line]:
     """Return lines with the verdicts that stand for all of them at once."""
-    verdicts = decided([line.tested for line in family])
-    return [replace(line, tested=verdict) for line, verdict in zip(family, verdicts, strict=True)]
+    for kind in KINDS:
+        verdicts = decided([line.sides[kind].tested for line in family])
+        family = [
+            replace(line, sides={**line.sides, kind: replace(line.sides[kind], tested=verdict)})
+            for line, verdict in zip(family, verdicts, strict=True)
+        ]
+    return list(family)
 
 
 def _line(claim: Claim, found: Evidence) -> Line:
-    real, embedded = found.part(embedded=False), found.part(embedded=True)
-    return Line(
-        paper=claim.paper,
-        text=claim.text,
-        contrast=_contrast(claim),
-        on_real=_mean(real),
-        on_embedded=_mean(embedded),
-        interval=interval(found.differences),
-        real=len(real),
-        embedded=len(embedded),
-        tested=tested(found.differences, claim.kind, MARGINS[claim.paper]),
-    )
+    sides = {kind: _side(claim, found.part(kind == "embedded")) for kind in KINDS}
+    return Line(claim.paper, claim.text, _contrast(claim), sides)
+
+
+def _side(claim: Claim, part: Floats) -> Side:
+    if not len(part):
+        return Side()
+    result = tested(part, claim.kind, MARGINS[claim.paper])
+    return Side(f"{part.mean():+.1f} ({len(part)})", interval(part), len(part), result)
 
 
 def _sights() -> list[Line]:
@@ -79,25 +91,10 @@ def _sights() -> list[Line]:
         if (right := rights().get(sight.shown)) is None:
             continue
         result = seen(sight, right)
-        points = f"{result.points} ({result.pictures})"
-        found.append(
-            Line(
-                "CNS-Bench",
-                f"{sight.text}, {SHOWN[sight.shown]}",
-                result.contrast,
-                points,
-                "-",
-                result.interval,
-                1,
-                0,
-                result.tested,
-            )
-        )
+        real = Side(f"{result.points} ({result.pictures})", result.interval, result.pictures, result.tested)
+        text = f"{sight.text}, {SHOWN[sight.shown]}"
+        found.append(Line("CNS-Bench", text, result.contrast, {"real": real, "embedded": Side()}))
     return found
-
-
-def _mean(part: Floats) -> str:
-    return f"{part.mean():+.1f} ({len(part)})" if len(part) else "-"
 
 
 def _contrast(claim: Claim) -> str:
@@ -132,56 +129,53 @@ def runs() -> list[list[str]]:
 def written() -> str:
     """Return all tables, in Markdown."""
     found = lines()
-    families = {paper: adjusted([line for line in found if line.paper == paper]) for paper in MARGINS}
-    header = ["paper", "claims", *VERDICTS, "tasks that are real"]
-    counts = [_counts(paper, family) for paper, family in families.items()]
-    counts.append(_counts("all", [line for family in families.values() for line in family]))
-    parts = [
-        "## Verdicts",
-        "",
-        markdown(header, counts),
-        "",
-        *_decided(families),
-        "",
-        _disagreement(found),
-        "",
+    of = {paper: [line for line in found if line.paper == paper] for paper in MARGINS}
+    counts = [
+        _counts(paper, kind, family) for kind in KINDS for paper, family in {**of, "all": found}.items()
     ]
-    header = ["claim", "contrast", "real", "embedded", "95 % interval", "p", "verdict"]
-    for paper, family in families.items():
+    header = ["paper", "data", "claims", *VERDICTS, "inconclusive, share"]
+    parts = ["## Verdicts", "", _table(header, [row for row in counts if row[2] != "0"]), ""]
+    for kind in KINDS:
+        parts += [f"On {kind} data:", "", *_decided(kind, found), ""]
+    parts += [_disagreement(found), ""]
+    columns = ["95 % interval", "p", "verdict"]
+    header = ["claim", "contrast", "real", *columns, "embedded", *columns]
+    for paper, family in of.items():
         parts += [f"<details><summary>{paper}: {len(family)} claims</summary>", ""]
         parts += [_table(header, [line.cells for line in family]), "", "</details>", ""]
     header = ["folder", "what", "runs done", "core hours", "datasets", "commit"]
     return "\n".join([*parts, "## What was run", "", _table(header, runs()), ""])
 
 
-def _counts(name: str, family: Sequence[Line]) -> list[str]:
-    """Return a line on how many claims have each verdict, and on how much of their evidence is real."""
-    verdicts = [line.tested.verdict for line in family]
-    real, every = sum(line.real for line in family), sum(line.real + line.embedded for line in family)
-    return [name, *map(str, (len(family), *map(verdicts.count, VERDICTS))), f"{real:,} of {every:,}"]
+def _counts(name: str, kind: str, family: Sequence[Line]) -> list[str]:
+    """Return a line on how many claims have each verdict on a kind of data."""
+    verdicts = [side.tested.verdict for line in family if (side := line.sides[kind]).replicates]
+    share = f"{100 * verdicts.count(OPEN) / max(1, len(verdicts)):.0f} %"
+    return [name, kind, *map(str, (len(verdicts), *map(verdicts.count, VERDICTS))), share]
 
 
-def _decided(families: Mapping[str, Sequence[Line]]) -> list[str]:
+def _decided(kind: str, found: Sequence[Line]) -> list[str]:
     """Return a line for each verdict, with the claims that have it."""
     body = []
     for verdict in VERDICTS[:-1]:
         claims = [
-            f"{line.text} ({paper})"
-            for paper, family in families.items()
-            for line in family
-            if line.tested.verdict == verdict
+            f"{line.text} ({line.paper})" for line in found if line.sides[kind].tested.verdict == verdict
         ]
         body.append(f"- **{verdict}**: {'; '.join(dict.fromkeys(claims)) or 'none'}.")
     return body
 
 
 def _disagreement(found: Sequence[Line]) -> str:
-    both = [line for line in found if line.real and line.embedded]
-    opposed = sum(line.on_real[0] != line.on_embedded[0] for line in both)
-    stand = sum(line.tested.verdict != OPEN for line in adjusted(found))
+    both = [
+        pair
+        for line in found
+        if OPEN not in (pair := tuple(line.sides[kind].tested.verdict for kind in KINDS))
+    ]
+    alike = sum(real == embedded for real, embedded in both)
+    opposite = sum({*pair} == {HOLDS, FAILS} for pair in both)
     return (
-        f"Of {len(both)} claims with both kinds of data, the means differ in sign in {opposed}. "
-        f"Adjusted for all {len(found)} claims of the page at once, {stand} verdicts would stand."
+        f"{len(both)} claims have a verdict on both kinds of data: {alike} the same, "
+        f"{opposite} opposite ones (holds on one, does not hold on the other)."
     )
 
 
