@@ -430,9 +430,10 @@ def _small(task: Task) -> Task:
     """Return a task with a share of the rows that an evaluation reads, those to adapt to among them."""
     share = ROWS / max(1, _evaluation(task)[0])
     for name, rows in task.sets.items():
-        size = max(FEWEST, math.ceil(share * len(rows)))
-        if rows.role != "fit" and len(rows) > size:
-            places = rng("price", name).choice(len(rows), size, replace=False)
+        different = len(rows.indices)  # a draw with replacement has more rows
+        size = max(FEWEST, math.ceil(share * different))
+        if rows.role != "fit" and different > size:
+            places = rng("price", name).choice(different, size, replace=False)
             task = choose(task, name, rows.indices[np.sort(places)], "a step is timed")
     return task
 

@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 
+import shiftdata as sd
 from shiftdata.baselines.pretrained.model import FeatureEncoder
 from shiftdata.bench import price, run_sweep, sweep_of
-from shiftdata.bench.pricing import ENCODED, Seconds, _encoding
+from shiftdata.bench.pricing import ENCODED, Seconds, _encoding, _small
 from shiftdata.data.loading.features import uncached
 from shiftdata.data.metadata import read_metadata
+from shiftdata.evaluation.protocols import LabelShift
 from tests.baselines.pretrained.test_encoder import pictures_model
 from tests.bench.jobs import SWEEP
 
@@ -99,3 +101,14 @@ def test_pictures_are_encoded_as_far_as_they_are_timed(tiny):
     assert len(rows) > ENCODED + 1
     assert min(_encoding(metadata, rows, encoder)) > 0
     assert len(uncached(metadata, rows, encoder)) == len(rows)
+
+
+def test_rows_drawn_repeatedly_are_timed_once_each(tiny, monkeypatch):
+    monkeypatch.setattr("shiftdata.bench.pricing.FEWEST", 3)
+    monkeypatch.setattr("shiftdata.bench.pricing.ROWS", 3)
+    names = read_metadata(tiny).nuisances
+    protocol = LabelShift(source=names[0], target=names[1], alpha=0.5, replacement=True)
+    task = sd.task(tiny, protocol, on_empty="report")
+    assert any(len(rows) > len(rows.indices) for rows in task.sets.values())
+    small = _small(task)
+    assert all(len(rows.indices) <= 3 for rows in small.sets.values() if rows.role != "fit")
