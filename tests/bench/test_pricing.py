@@ -111,4 +111,4 @@ def test_rows_drawn_repeatedly_are_timed_once_each(tiny, monkeypatch):
     task = sd.task(tiny, protocol, on_empty="report")
     assert any(len(rows) > len(rows.indices) for rows in task.sets.values())
     small = _small(task)
-    assert len(small.sets["test"].indices) == 3
+    assert len(small.sets[task.set_of("test")].indices) == 3
