@@ -28,7 +28,7 @@ from shiftdata.bench.calibrate import planned
 from shiftdata.data.format.records import Calibration
 from shiftdata.data.metadata import Metadata, read_metadata
 
-SIDE, STEPS, BATCH, RATE, SHIFT = 32, 400, 32, 2e-3, 2
+SIDE, STEPS, BATCH, RATE, SHIFT = 32, 1200, 64, 2e-3, 2
 FIGURES: tuple[Figure, ...] = ("mean", "worst")
 Ranges: TypeAlias = "dict[Figure, dict[Cell, Range]]"
 

@@ -46,13 +46,12 @@ class Claim:
     without: str = ""
 
 
-FAIRNESS = "real-fairness", "sma-fairness"
+FAIRNESS = "real-fairness", "letters-fairness"
 ADAPTATION = "real-uda", "sma-uda"
 UNIVERSAL = "real-unida", "sma-unida"
 DOMAINS = "real-dg", "dg-features"
 SETTINGS = ("real-leakage",)
-#: The target of `rls-alpha-code` without a shift is in `rls-alpha`.
-LABELS = "real-rls", "rls-alpha-code", "rls-alpha"
+LABELS = "real-rls", "letters-rls"
 AWARE = "subg rwg group-dro"
 LARGEST_K = "k=12 k=10"
 

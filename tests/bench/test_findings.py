@@ -132,7 +132,7 @@ def of_the_recipe(dataset: str, patterns: str | list[str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name in SWEEPS if name != "sma-fairness"])
+@pytest.mark.parametrize("name", SWEEPS)
 def test_a_sweep_has_as_many_runs_as_it_says(name, monkeypatch):
     monkeypatch.setattr("shiftdata.bench.sweep._canonical", of_the_recipe)
     sweep = read_sweep(FOLDER / name / "sweep.toml")
