@@ -131,13 +131,6 @@ def test_the_filtered_recipe_of_the_page_keeps_whole_trajectories(at_home):
     assert sum(manifest.base("all").dropped.values()) > 0
 
 
-def test_the_other_code_of_the_page_runs(at_home, capsys):
-    build("reviews.py", workers=1, quiet=True)
-    (code,) = [text for text in BLOCKS if text not in (BIRDS, *RECIPES.values())]
-    exec(compile(code, "docs/own_data.md", "exec"), {})
-    assert capsys.readouterr().out.count("\ntarget_train ") == 3
-
-
 def test_the_recipe_for_a_folder_of_classes_makes_a_dataset(tmp_path, monkeypatch):
     (tmp_path / "my_birds.py").write_text(BIRDS)
     rng = np.random.default_rng(0)
