@@ -144,7 +144,7 @@ def small_resnet(_: int, outputs: int) -> Network:
     With batch norm and ReLU there, 600 steps of 64 on `nico_glyphs` end at .10 of the ceiling's test; with
     instance norm and absolute values at .75.
     """
-    convolution, _ = _convolution(3, WIDTHS[0], 3, 2)
+    convolution = _convolution(3, WIDTHS[0], 3, 2)[0]
     stem = nn.Sequential(convolution, nn.GroupNorm(WIDTHS[0], WIDTHS[0]), Magnitude())
     stages = [Residual(*sizes) for sizes in zip((WIDTHS[0], *WIDTHS), WIDTHS, (1, 2, 2, 2), strict=False)]
     encoder = nn.Sequential(stem, *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten())
