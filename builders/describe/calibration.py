@@ -77,6 +77,7 @@ class Kind:
         self.aware = [mine[name] for name in AWARE if name in mine]
         self.networks = list(dict.fromkeys(by.network for key in mine.values() for by in cells[key]))
         self.chance = cells[next(iter(mine.values()))][0].chance
+        self._cells = cells
 
     @property
     def figure(self) -> Figure:
@@ -87,14 +88,17 @@ class Kind:
         """Answer if the split shows a gap between ceiling and ERM to models of this kind."""
         if self.ceiling is None or self.floor is None:
             return "unknown"
-        ceiling, floor = of[self.ceiling], of[self.floor]
-        if ceiling.middle < (1 + self.chance) / 2:
+        ceiling, floor = of[self.ceiling].middle, of[self.floor].middle
+        if ceiling < (1 + self.chance) / 2:
             return "no (the ceiling is too low)"
-        if ceiling.middle - floor.middle < LEAST_GAP:
+        if ceiling - floor < LEAST_GAP:
             return "no (ERM reaches the ceiling)"
-        if ceiling.expected and floor.expected and floor.expected[1] < ceiling.expected[0]:
-            return "yes"
-        return "weakly"
+        high, low = (self._by_training(cell) for cell in (self.ceiling, self.floor))
+        gaps = [high[training] - low[training] for training in high.keys() & low.keys()]
+        return "yes" if min(gaps, default=0.0) >= LEAST_GAP else "weakly"
+
+    def _by_training(self, cell: Cell) -> dict[tuple[str, int], float]:
+        return {(by.network, by.seed): getattr(by, self.figure)[0] for by in self._cells[cell]}
 
 
 def _kinds(manifest: Manifest, calibration: Calibration) -> list[Kind]:

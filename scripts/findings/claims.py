@@ -51,7 +51,8 @@ ADAPTATION = "real-uda", "sma-uda"
 UNIVERSAL = "real-unida", "sma-unida"
 DOMAINS = "real-dg", "dg-features"
 SETTINGS = ("real-leakage",)
-LABELS = "real-rls", "letters-rls"
+#: The target of `rls-alpha-code` without a shift is in `rls-alpha`.
+LABELS = "real-rls", "rls-alpha-code", "rls-alpha"
 AWARE = "subg rwg group-dro"
 LARGEST_K = "k=12 k=10"
 

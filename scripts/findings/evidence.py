@@ -23,9 +23,10 @@ RECORDS = Path(__file__).resolve().parents[2] / "docs/findings"
 #: The fewest test rows of a task.
 LEAST = 40
 #: Datasets that ship with the builders; all others are read from files of their authors.
-EMBEDDED = frozenset({"dom_glyphs", "sma_glyphs"})
-#: The part of a sweep that counts: `nico_glyphs` has been rebuilt since `dg-features`.
-PART = {"dg-features": "dom_glyphs"}
+EMBEDDED = frozenset({"breast_cancer_texture", "digits_ink", "dom_glyphs", "sma_glyphs"})
+#: The part of older sweeps that counts. `nico_glyphs` has been rebuilt since `dg-features`; `rls-alpha` draws
+#: by the paper's text, whose shift is another than that of the published numbers, except where there is none.
+PART = {"dg-features": "dom_glyphs", "rls-alpha": "alpha=none"}
 #: A method's mean over seeds, by method, of each task: dataset and words of the protocol.
 Means: TypeAlias = dict[tuple[str, str], dict[str, float]]
 

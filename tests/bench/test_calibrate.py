@@ -308,7 +308,8 @@ def made(split: str, trained: str, network: str, seed: int, angle: float, mode: 
     )  # fmt: skip
 
 
-def test_nine_of_ten_further_networks_fall_into_the_interval():
+def test_nine_of_ten_further_networks_fall_into_the_interval(monkeypatch):
+    monkeypatch.setattr("builders.describe.ranges.TRAINERS", 0.06)  # less than there is
     generator = np.random.default_rng(0)
     inside = {"scratch": [], "frozen": []}
     for _ in range(300):
