@@ -20,8 +20,8 @@ LEVEL = 0.9
 #: same two networks, so that a dozen of them are worth a few.
 PRIOR = 4
 #: The least standard deviation between networks, on the scale of `ranges`. Ours share a trainer and a first
-#: layer with instance norm. Of ten trainings by another trainer of LeNet, MobileNet and a network without
-#: pooling, with batch norm alone (scripts/bench/outside_networks.py), nine fall into intervals of this one.
+#: layer with instance norm, and may agree by it. Ten trainings of networks with batch norm alone by another
+#: trainer (scripts/bench/outside_networks.py) set it: 7 fall into their intervals with .06, 9 with .15.
 TRAINERS = 0.15
 SCRATCH = "scratch"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,33 +36,35 @@ class Right:
 
 def keep(places: Sequence[str]) -> None:
     """Write which pictures saved predictions (SHOWN/MODEL/SEED=FOLDER) have right, as the mean over seeds."""
-    given: dict[tuple[str, ...], list[str]] = {}
+    by_shown: dict[str, list[str]] = {}
     for place in places:
-        given.setdefault(tuple(place.split("/")[:2]), []).append(place)
-    tables = [_kept(*named, of) for named, of in given.items()]
+        by_shown.setdefault(place.partition("/")[0], []).append(place)
+    tables = [_kept(shown, of) for shown, of in by_shown.items()]
     if PICTURES.exists():  # what is given replaces what is there
         before = pq.read_table(PICTURES)
-        named = zip(*(before[axis].to_pylist() for axis in AXES[:2]), strict=True)
-        tables.append(before.filter([pair not in given for pair in named]))
+        tables.append(before.filter([shown not in by_shown for shown in before["shown"].to_pylist()]))
     table = pa.concat_tables(tables).sort_by([(axis, "ascending") for axis in AXES])
     pq.write_table(table, PICTURES, compression="zstd")
 
 
-def _kept(shown: str, model: str, places: Sequence[str]) -> pa.Table:
+def _kept(shown: str, places: Sequence[str]) -> pa.Table:
     saved = SavedRuns.read(*places)
     task = saved.task
     rows = task.rows("test")
-    right: list[NDArray[np.bool_]] = []
-    for number in range(len(places)):
+    right: dict[str, list[NDArray[Any]]] = {}
+    for number, name in enumerate(saved.column("method")):
         predicted = saved.predicted(number)
         assert predicted is not None  # it was saved
-        right.append(predicted == task.metadata.label[rows])
+        right.setdefault(name.split("/")[1], []).append(predicted == task.metadata.label[rows])
     picture = np.unique(task.metadata.origin[rows], return_inverse=True)[1].astype(np.int16)
     shift = np.array(task.metadata.nuisances)[task.metadata.nuisance[rows]]
     severity = task.metadata.columns["severity"][rows].astype(np.float32)
-    names = [pa.array([text] * len(rows)) for text in (shown, model)]
-    share = np.mean(right, axis=0).astype(np.float32)
-    return pa.table([*names, picture, shift, severity, share], [*AXES, "right"])
+    tables = []
+    for model, of_seeds in right.items():
+        names = [pa.array([text] * len(rows)) for text in (shown, model)]
+        share = np.mean(of_seeds, axis=0).astype(np.float32)
+        tables.append(pa.table([*names, picture, shift, severity, share], [*AXES, "right"]))
+    return pa.concat_tables(tables)
 
 
 @cache

@@ -96,10 +96,8 @@ def test_a_prediction_costs_its_pictures_and_those_its_head_is_fitted_to(
 
 
 def test_pictures_are_encoded_as_far_as_they_are_timed(tiny):
-    metadata, encoder = (
-        read_metadata(tiny),
-        FeatureEncoder(pictures_model(seed=3)),
-    )  # in no other test's cache
+    metadata = read_metadata(tiny)
+    encoder = FeatureEncoder(pictures_model(seed=3))  # no other test caches its features
     rows = np.arange(len(metadata))
     assert len(rows) > ENCODED + 1
     assert min(_encoding(metadata, rows, encoder)) > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,10 +39,10 @@ def test_the_examples_of_the_docs_run(
     (home / "tiny").symlink_to(tiny)
     monkeypatch.setenv("SHIFTDATA_HOME", str(home))
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     assert len(blocks) == 14
     for block in blocks:
         exec(compile(block, "docs/loading.md", "exec"), names)
-    assert names["values"].shape[1] == 5  # type: ignore[attr-defined]
-    assert names["columns"](torch.tensor([[1.5, 2.0, 1.0]])).tolist() == [[1.5, 2, 0, 1, 0]]  # type: ignore[operator]
+    assert names["values"].shape[1] == 5
+    assert names["columns"](torch.tensor([[1.5, 2.0, 1.0]])).tolist() == [[1.5, 2, 0, 1, 0]]
