@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from tqdm import tqdm
 
+from builders.items import ItemTable
 from builders.make import assign
 from builders.recipe import Base, Recipe
 from builders.recipe_files import load_recipe, recipe_path
@@ -88,15 +89,16 @@ class Content:
 
     @staticmethod
     def of(recipe: Recipe) -> Content:
-        every = recipe.album.items()
+        every = ItemTable.of(recipe.album.items())
         fold_of = assign.folds(every)
-        picked = {}
+        of_train, picked = list[bool](), list[Item]()
         for split, wanted in CONTENT.items():
             base = Base(name="", summary="", listed=True, per_group=round(wanted / assign.SHARES[split]))
-            items = assign.pick(every, fold_of, base)
-            picked |= {item.key: item for item in items if split_of_fold(fold_of[item.origin]) == split}
-        train = [split_of_fold(fold_of[one.origin]) == "train" for one in picked.values()]
-        return Content(recipe, tuple(picked.values()), np.array(train))
+            rows = assign.pick(every, fold_of, base)
+            mine = [row for row in rows.tolist() if split_of_fold(fold_of[row]) == split]
+            picked += every.take(np.array(mine))
+            of_train += [split == "train"] * len(mine)
+        return Content(recipe, tuple(picked), np.array(of_train))
 
     @cached_property
     def samples(self) -> list[Sample]:

@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
+from builders.blocks import Block
 from builders.filters.rules import SCORE, Filters, described, judge
 from builders.filters.scorers import Floats, Learner, Scorer, View, identity
+from builders.items import ItemTable
 from builders.parts import RECIPE_MODULE
 from builders.sample import Item
 from builders.spool import Spool
@@ -37,10 +39,13 @@ class UnscoredError(IntegrityError):
 
 
 class ToScore(NamedTuple):
-    """A block with its items."""
+    """A block to score."""
 
-    block: str
-    items: Sequence[Item]
+    of: Block
+
+    @property
+    def block(self) -> str:
+        return self.of.id
 
     def __str__(self) -> str:
         return f"scoring the block {self.block}"
@@ -49,7 +54,7 @@ class ToScore(NamedTuple):
 def score(
     load: Callable[[], Filters],
     spool: Spool,
-    blocks: Mapping[str, Sequence[Item]],
+    blocks: Sequence[Block],
     content: Callable[[], Iterable[View]],
     executor: Executor,
     rank: Rank = ALONE,
@@ -57,11 +62,11 @@ def score(
     on_done: Callable[[int], object] = lambda count: None,
     on_listed: Callable[[int], object] = lambda count: None,
 ) -> None:
-    """Give the samples of some blocks, each with its items, the scores they lack, together with other ranks.
+    """Give the samples of some blocks the scores they lack, together with other ranks.
 
     `load` gives the filters in any process; `content` is what learners learn from, once and here.
     """
-    scorers, jobs = load().scorers, [ToScore(*block) for block in blocks.items()]
+    scorers, jobs = load().scorers, list(map(ToScore, blocks))
     there: Mapping[str, Collection[str]] = {}
 
     def lacks(scorer: Scorer, job: ToScore) -> bool:
@@ -96,7 +101,7 @@ def _score(job: ToScore, scorers: Sequence[Scorer], spool: Spool) -> bool:
     if not lack or not spool.is_open():
         return False
     rows, _ = spool.whole(job.block)
-    places, views = _views(rows, {item.key: item for item in job.items})
+    places, views = _views(rows, {item.key: item for item in job.of.items})
     for scorer in lack:
         scores = np.full(len(rows), np.nan)
         scores[places] = asked(scorer, views)
@@ -108,20 +113,18 @@ def judged_samples(
     filters: Filters,
     spool: Spool,
     blocks: Mapping[str, pa.Table],
-    items: Sequence[Item],
+    items: ItemTable,
     severities: Sequence[float],
 ) -> pa.Table | None:
     """Every shifted sample of some scored blocks with its scores and verdicts; None if there is none."""
-    item_of = {item.key: item for item in items}
     found, bad = [], []
     for block, rows in blocks.items():
         shifted = pc.is_valid(rows["nuisance"])
         if not pc.any(shifted).as_py():
             continue
-        owners = [item_of[key] for key in rows["item"].to_pylist()]
+        owners = items.take(items.rows_of(rows["item"]))
         columns = {name: rows[name] for name in ("key", "nuisance", "severity", "trajectory")}
-        columns["label"] = pa.array([item.label for item in owners])
-        columns["origin"] = pa.array([item.origin for item in owners])
+        columns |= {name: owners.text(name) for name in ("label", "origin")}
         for scorer in filters.scorers:
             scores = _stored(spool, block, rows, scorer)
             if scores is None:

@@ -6,6 +6,7 @@ into the spool; who sees that all are there packs, under a lock, and then remove
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import sys
 import time
@@ -20,6 +21,7 @@ from builders.filters import Filters
 from builders.filters.scorers import View
 from builders.filters.scoring import UnscoredError, decoded, score
 from builders.make import assign
+from builders.make.assign import Folds
 from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
 from builders.make.equal import Listed, listed
@@ -166,13 +168,15 @@ class _Build:
         return UNITS[self.recipe.encoding.modality]
 
     @cached_property
-    def _content(self) -> tuple[Listed, dict[str, int]]:
-        """The album's items, and their folds by origin; both are checked."""
-        content = listed(self.recipe.album)
+    def _content(self) -> tuple[Listed, Folds]:
+        """The album's items, and the fold of each; both are checked."""
+        path = self.workshop.work / f"items-{self.recipe.pixels_id()[:16]}-{secrets.token_hex(4)}.arrow"
+        content = listed(self.recipe.album, path)
+        path.unlink()  # it stays mapped, and goes with this process
         items = content.items
         assign.check_items(self.recipe, items)
         fold_of = assign.folds(items)
-        assign.check_splits(self.recipe, fold_of)
+        assign.check_splits(self.recipe, items, fold_of)
         check_protocols(self.recipe, items, fold_of)
         if not self.quiet:
             for line in content.warnings():
@@ -199,6 +203,7 @@ class _Build:
 
         with reporter.phase("render", sum(block.weight for block in blocks.values()), self._unit):
             render(
+                self.recipe,
                 self.reference,
                 list(blocks.values()),
                 self.spool,
@@ -211,7 +216,7 @@ class _Build:
         rendered = Rendered(
             recipe=self.recipe, content=content, fold_of=fold_of, spool=self.spool, blocks=ids
         )
-        shifted = {name: block.items for name, block in blocks.items() if block.layer == "shift"}
+        shifted = [block for block in blocks.values() if block.layer == "shift"]
         if self.recipe.filters is not None and self.spool.is_open():
             load = alike(partial(_filters, self.reference), partial(node_versions, self.reference))
             with reporter.phase("score", len(shifted), "block"):

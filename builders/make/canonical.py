@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 from builders.albums import Raw
 from builders.describe.card import front_matter
 from builders.describe.renderings import draft
+from builders.items import ItemTable
 from builders.make import assign
+from builders.make.assign import Folds
 from builders.make.gather import Gathered
 from builders.recipe import Recipe, SomeNuisances
-from builders.sample import Item
-from shiftdata.data.arrays import IntArray
+from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.data.format.conditions import matches
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import metadata_file, protocol_file
@@ -42,7 +43,7 @@ MOST_NAMES = 5  # in a line of the terminal
 MOST_FILES = 64  # into which sets may cut the base: each is a request of its own, and a part of the card
 
 
-def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> None:
+def check_protocols(recipe: Recipe, items: ItemTable, fold_of: Folds) -> None:
     """Refuse, before anything is rendered, protocols that cannot be kept or that a card has no room for.
 
     Splits whose groups have too few rows for their mu are left out, and of a raw dataset, which may lack some
@@ -72,56 +73,69 @@ def planned_splits(recipe: Recipe, rows: Metadata) -> list[CanonicalSplit]:
     return _canonical_splits(recipe, rows, np.zeros(len(rows), np.int64))
 
 
-def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> Metadata:
+def planned(recipe: Recipe, items: ItemTable, fold_of: Folds) -> Metadata:
     """The rows that the default base will have if none is dropped."""
-    base = recipe.base(recipe.default_base)
-    shift = recipe.shift
-    several = shift.nuisances_of if isinstance(shift, SomeNuisances) else lambda item: shift.nuisances
-    severities = recipe.severities
-    steps = {"severity": "severity", "trajectory": "trajectory"} if severities else {}
-    cells = [
-        (item, nuisance, severity)
-        for item in assign.pick(items, fold_of, base)
-        for nuisance in ((item.nuisance,) if item.nuisance else several(item))
-        for severity in (severities or (0.0,) if item.severity is None else (item.severity,))
-    ]
-    rows = metadata_from_table(
-        pa.table(
-            {
-                "key": [_key(item, nuisance, severity, severities) for item, nuisance, severity in cells],
-                "label": [item.label for item, *_ in cells],
-                recipe.nuisance: [nuisance for _, nuisance, _ in cells],
-                "origin": [item.origin for item, *_ in cells],
-                "fold": [fold_of[item.origin] for item, *_ in cells],
-                "severity": [severity for *_, severity in cells],
-                "trajectory": [
-                    f"{item.key if item.severity is None else item.origin} {nuisance}"
-                    for item, nuisance, _ in cells
-                ],
-            }
+    item, nuisance, severity = _cells(
+        recipe, items, assign.pick(items, fold_of, recipe.base(recipe.default_base))
+    )
+    chosen, severities = items.take(item), recipe.severities
+    nuisances = pa.array(recipe.shift.nuisances, pa.string()).take(pa.array(nuisance))
+    keys, of_item = chosen.columns["key"], chosen.columns["key"]
+    is_own = pa.array((chosen.codes("nuisance") >= 0) & (not severities))
+    steps = pa.array(severity).cast(pa.string())
+    made = pc.binary_join_element_wise(keys, nuisances, steps, " ")
+    columns = {
+        # The key that a row will have, where its item comes with its nuisance; else one that is as unique.
+        "key": pc.if_else(is_own, keys, made),
+        "label": chosen.text("label"),
+        recipe.nuisance: nuisances,
+        "origin": chosen.columns["origin"],
+        "fold": pa.array(fold_of[item]),
+        "severity": pa.array(severity),
+        "trajectory": pc.binary_join_element_wise(
+            pc.if_else(pa.array(np.isnan(chosen.severity)), of_item, chosen.columns["origin"]), nuisances, " "
         ),
+    }
+    scale = {"severity": "severity", "trajectory": "trajectory"} if severities else {}
+    rows = metadata_from_table(
+        pa.table(columns),
         nuisance=recipe.nuisance,
         origin="origin",
         fold="fold",
-        **steps,
+        **scale,
         labels=recipe.album.labels,
         nuisances=recipe.shift.nuisances,
         name=recipe.name,
     )
     if not isinstance(rows.source, pa.Table) or not _reads_params(recipe):
         return rows
-    params = pa.array([json.dumps(dict(item.source)) for item, *_ in cells])
-    return replace(rows, source=rows.source.append_column("params", params))
+    return replace(rows, source=rows.source.append_column("params", chosen.columns["source"]))
 
 
-def _key(item: Item, nuisance: str, severity: float, severities: Sequence[float]) -> str:
-    """The key that a row will have, where its item comes with its nuisance; else one that is as unique."""
-    return item.key if item.nuisance and not severities else f"{item.key} {nuisance} {severity}"
+def _cells(recipe: Recipe, items: ItemTable, picked: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Item, nuisance and severity of each row that some items make."""
+    shift, own = recipe.shift, items.codes("nuisance", recipe.shift.nuisances)[picked]
+    steps = np.array(recipe.severities or (0.0,))
+    if isinstance(shift, SomeNuisances):
+        number = {name: at for at, name in enumerate(shift.nuisances)}
+        given = [[number[name] for name in shift.nuisances_of(item)] for item in items.take(picked)]
+        several = [[mine] if mine >= 0 else of for mine, of in zip(own.tolist(), given, strict=True)]
+        counts = np.array(list(map(len, several)), np.int64)
+        nuisance = np.fromiter(chain.from_iterable(several), np.int64)
+    else:
+        counts = np.where(own >= 0, 1, len(shift.nuisances))
+        place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        nuisance = np.where(np.repeat(own >= 0, counts), np.repeat(own, counts), place)
+    item = np.repeat(picked, counts)
+    given_step = items.severity[item]
+    repeats = np.where(np.isnan(given_step), len(steps), 1)
+    step = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    severity = np.repeat(given_step, repeats)
+    severity = np.where(np.isnan(severity), steps[np.minimum(step, len(steps) - 1)], severity)
+    return np.repeat(item, repeats), np.repeat(nuisance, repeats), severity
 
 
-def parts_of_sets(
-    recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], gathered: Gathered
-) -> IntArray:
+def parts_of_sets(recipe: Recipe, items: ItemTable, fold_of: Folds, gathered: Gathered) -> IntArray:
     """Number the rows so that sets which share a split of the base are all rows of some numbers.
 
     Rows of one number get files of their own: then each set is whole files, and one config has all sets. A

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.albums import Album, Hashed, LeavesOut
+from builders.items import ItemTable
 from builders.sample import Item
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.names import shown
 from shiftdata.data.format.records import EqualContent
 
@@ -17,25 +25,27 @@ MOST_ITEMS = 4  # of a set
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """The items of an album, with one origin for equal content; `equal` has each set of such items."""
+    """The items of an album, with one origin for equal content; `equal` has the rows of each such set."""
 
     album: Album
-    items: tuple[Item, ...]
-    equal: Sequence[tuple[Item, ...]]
+    items: ItemTable
+    equal: Sequence[IntArray]
 
-    @property
+    @cached_property
     def counts(self) -> EqualContent:
         """Count equal content for the manifest and the card."""
+        nuisance = self.items.codes("nuisance")
         return EqualContent(
             items=sum(map(len, self.equal)),
             sets=len(self.equal),
             labels=len(self._conflicts),
-            nuisances=sum(len({item.nuisance for item in members}) > 1 for members in self.equal),
+            nuisances=sum(len(np.unique(nuisance[rows])) > 1 for rows in self.equal),
         )
 
-    @property
-    def _conflicts(self) -> Sequence[tuple[Item, ...]]:
-        return [members for members in self.equal if len({item.label for item in members}) > 1]
+    @cached_property
+    def _conflicts(self) -> Sequence[IntArray]:
+        label = self.items.codes("label")
+        return [rows for rows in self.equal if len(np.unique(label[rows])) > 1]
 
     def warnings(self) -> Iterator[str]:
         """Name equal content for its owner before a build, and what to do."""
@@ -53,42 +63,49 @@ class Listed:
                 "stay: no split leaks, but a model sees different labels for one input"
             )
 
-    def _named(self, members: Sequence[Item]) -> str:
+    def _named(self, rows: IntArray) -> str:
         """Name some items of a set with their labels, those of other labels first."""
-        first = list({item.label: item for item in reversed(members)}.values())
-        others = [item for item in members if item not in first]
-        chosen = sorted([*first, *others][:MOST_ITEMS], key=lambda item: item.key)
-        names = [f"{self._place(item)} ({shown(item.label)})" for item in chosen]
-        more = f" and {len(members) - len(chosen):,} more" if len(members) > len(chosen) else ""
+        label = self.items.codes("label")[rows]
+        _, first = np.unique(label, return_index=True)
+        others = np.setdiff1d(np.arange(len(rows)), first)
+        chosen = np.sort(rows[np.concatenate([first, others])[:MOST_ITEMS]])
+        names = [f"{self._place(item)} ({shown(item.label)})" for item in self.items.take(chosen)]
+        more = f" and {len(rows) - len(chosen):,} more" if len(rows) > len(chosen) else ""
         return " = ".join(names) + more
 
     def _place(self, item: Item) -> str:
         return shown(self.album.place(item)) if isinstance(self.album, LeavesOut) else item.key
 
 
-def listed(album: Album) -> Listed:
+def listed(album: Album, path: Path | None = None) -> Listed:
     """List an album, each connected component of given origins and equal content as one origin.
 
-    The origin is named as the first of those it joins, so that the order of the items does not matter.
+    The origin is named as the first of those it joins, so that the order of the items does not matter. With a
+    `path`, the items are in a file there, and not in memory.
     """
-    items = album.items()
-    digests = album.digests() if isinstance(album, Hashed) else {}
-    sets: dict[str, list[Item]] = defaultdict(list)
-    for item in items:
-        # Those of a scale are named by their origin, and strong shifts make equal ones by chance.
-        if item.severity is None and (digest := digests.get(item.key)):
-            sets[digest].append(item)
-    equal = sorted(
-        (tuple(members) for members in sets.values() if len(members) > 1), key=lambda members: members[0].key
-    )
-    name = _joined(equal)
-    items = tuple(_renamed(item, name) for item in items)
-    return Listed(
-        album=album, items=items, equal=[tuple(_renamed(item, name) for item in of) for of in equal]
-    )
+    items = ItemTable.of(album.items(), path)
+    equal = _equal(items, album.digests()) if isinstance(album, Hashed) else []
+    name = _joined([items.take(rows).columns["origin"].to_pylist() for rows in equal])
+    return Listed(album=album, items=_renamed(items, name), equal=equal)
 
 
-def _joined(equal: Sequence[Sequence[Item]]) -> Mapping[str, str]:
+def _equal(items: ItemTable, digests: Mapping[str, str]) -> list[IntArray]:
+    """The rows of each set of items with equal content, in the order of their first keys."""
+    sets: dict[str, list[int]] = defaultdict(list)
+    # Those of a scale are named by their origin, and strong shifts make equal ones by chance.
+    for row, key in zip(np.flatnonzero(np.isnan(items.severity)).tolist(), _keys(items), strict=True):
+        if digest := digests.get(key):
+            sets[digest].append(row)
+    return [np.array(rows) for rows in sorted(sets.values()) if len(rows) > 1]
+
+
+def _keys(items: ItemTable) -> Iterator[str]:
+    """The keys of the items without a severity."""
+    for chunk in items.columns["key"].filter(pc.is_null(items.columns["severity"])).chunks:
+        yield from chunk.to_pylist()
+
+
+def _joined(equal: Sequence[Sequence[str]]) -> Mapping[str, str]:
     """The first origin that each origin is joined with."""
     parent: dict[str, str] = {}
 
@@ -98,13 +115,17 @@ def _joined(equal: Sequence[Sequence[Item]]) -> Mapping[str, str]:
             origin = above
         return origin
 
-    for members in equal:
-        for item in members[1:]:
-            low, high = sorted((first(members[0].origin), first(item.origin)))
+    for origins in equal:
+        for origin in origins[1:]:
+            low, high = sorted((first(origins[0]), first(origin)))
             parent[high] = low
     return {origin: first(origin) for origin in list(parent)}
 
 
-def _renamed(item: Item, name: Mapping[str, str]) -> Item:
-    origin = name.get(item.origin, item.origin)
-    return item if origin == item.origin else replace(item, origin=origin)
+def _renamed(items: ItemTable, name: Mapping[str, str]) -> ItemTable:
+    changed = {origin: to for origin, to in name.items() if origin != to}
+    if not changed:
+        return items
+    origins, values = items.columns["origin"], pa.array(list(changed.values()), pa.string())
+    at = pc.index_in(origins, value_set=pa.array(list(changed), pa.string()))
+    return items.with_column("origin", pc.coalesce(pc.take(values, at), origins))

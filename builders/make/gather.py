@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from builders.filters.report import Stages
 from builders.filters.rules import LACKS
 from builders.filters.scoring import judged_samples
+from builders.items import ItemTable
+from builders.make.assign import Folds
 from builders.recipe import Recipe
-from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import added
@@ -90,9 +91,7 @@ class Gathered:
         return pa.array(map(join, content.to_pylist(), numbers), pa.string())
 
 
-def gather(
-    recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], spool: Spool, blocks: Sequence[str]
-) -> Gathered:
+def gather(recipe: Recipe, items: ItemTable, fold_of: Folds, spool: Spool, blocks: Sequence[str]) -> Gathered:
     """Read the rows of some blocks and give each its split, fold, group and quantile."""
     drops: list[tuple[str, str]] = []
     counts: list[int] = []
@@ -106,8 +105,7 @@ def gather(
                 judging[block] = table.drop_columns(["params"])
             yield table
 
-    numbers = {item.key: number for number, item in enumerate(items)}
-    rows = pa.concat_tables(_compact(recipe, numbers, piece) for piece in _together(tables()))
+    rows = pa.concat_tables(_compact(recipe, items, piece) for piece in _together(tables()))
     rows = rows.append_column("number", pa.array(np.arange(len(rows))))
     _check_rows(recipe, rows["key"])
     judged = None
@@ -156,10 +154,10 @@ def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(piece)
 
 
-def _compact(recipe: Recipe, numbers: Mapping[str, int], rows: pa.Table) -> pa.Table:
+def _compact(recipe: Recipe, items: ItemTable, rows: pa.Table) -> pa.Table:
     """Return rows in compact form: numbers for repeated names, where possible hashes of trajectories."""
     item = rows["item"].combine_chunks().dictionary_encode()
-    number = np.array([numbers[key] for key in item.dictionary.to_pylist()], np.int32)
+    number = items.rows_of(item.dictionary).astype(np.int32)
     hashes = hashes64(rows["trajectory"].to_pylist(), "quantile")
     described = {
         "key": rows["key"].cast(pa.large_string()),
@@ -195,18 +193,15 @@ def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: list[tuple[st
     return rows.filter(pc.is_in(rows["key"], passed["key"].combine_chunks().cast(pa.large_string())))
 
 
-def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> pa.Table:
+def _item_table(recipe: Recipe, items: ItemTable, fold_of: Folds) -> pa.Table:
     """Return the columns that rows take over from their items; the split by number."""
-    labels = {label: number for number, label in enumerate(recipe.album.labels)}
-    splits = {split: number for number, split in enumerate(SPLITS)}
+    split_of = np.array([list(SPLITS).index(split_of_fold(fold)) for fold in range(100)])
     return pa.table(
         {
-            "split": pa.array([splits[split_of_fold(fold_of[item.origin])] for item in items], pa.int64()),
-            "fold": pa.array([fold_of[item.origin] for item in items], pa.int8()),
-            "label": pa.array([labels[item.label] for item in items], pa.int64()),
-            "origin": pa.array([item.origin for item in items], pa.string()),
-            "license": pa.array([item.license for item in items], pa.string()),
-            "attribution": pa.array([item.attribution for item in items], pa.string()),
+            "split": pa.array(split_of[fold_of]),
+            "fold": pa.array(fold_of, pa.int8()),
+            "label": pa.array(items.codes("label", recipe.album.labels).astype(np.int64)),
+            **{name: items.columns[name] for name in ("origin", "license", "attribution")},
         }
     )
 

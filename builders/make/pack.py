@@ -14,6 +14,7 @@ import pyarrow as pa
 from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe, draft
 from builders.make import row_groups
+from builders.make.assign import Folds
 from builders.make.canonical import freeze, parts_of_sets
 from builders.make.equal import Listed
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
@@ -39,7 +40,7 @@ class Rendered:
 
     recipe: Recipe
     content: Listed
-    fold_of: Mapping[str, int]
+    fold_of: Folds
     spool: Spool
     blocks: Mapping[str, Sequence[str]]
 

@@ -10,78 +10,57 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 
-from builders.make.assign import pick
+import numpy as np
+
+from builders.blocks import ITEMS_PER_BLOCK, SAMPLES_PER_BLOCK, Block, cut_into_blocks
+from builders.items import ItemTable
+from builders.make.assign import Folds, pick
 from builders.recipe import Recipe, SomeNuisances, Threaded
 from builders.recipe_files import load_recipe, node_versions, place_of
 from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors import ALONE, Executor, Here, Rank, Ranks, alike
 from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.stable import content_hash
 from shiftdata.threads import ahead
-
-#: Enough to keep a process busy for longer than its file takes.
-ITEMS_PER_BLOCK: Mapping[str, int] = {"image": 8, "text": 64, "table": 64}
-#: Of items that come with their nuisance, each of which makes one sample.
-SAMPLES_PER_BLOCK = 64
-
 
 #: Seconds until what another node wrote must be seen: NFS remembers for a minute that it was not there.
 SEEN_WITHIN = 90.0
 
 
-@dataclass(frozen=True)
-class Block:
-    """A unit of work: some items of one layer. `weight` is how many samples it makes if none is dropped."""
-
-    layer: str
-    items: tuple[Item, ...]
-    weight: int
-
-    def __str__(self) -> str:
-        return f"the block {self.id} of {self.items[0].key} to {self.items[-1].key}"
-
-    @property
-    def id(self) -> str:
-        """The block's name in the spool, made from what is in it."""
-        return f"{self.layer}-{content_hash(*(item.key for item in self.items))[:20]}"
-
-
-def cut_into_blocks(recipe: Recipe, layer: str, items: Sequence[Item]) -> list[Block]:
-    """Consecutive items, a few a block."""
-    comes_with_nuisance = bool(items) and items[0].nuisance is not None
-    size = SAMPLES_PER_BLOCK if comes_with_nuisance else ITEMS_PER_BLOCK[recipe.encoding.modality]
-    chunks = [tuple(items[start : start + size]) for start in range(0, len(items), size)]
-    return [Block(layer, chunk, sum(_samples_of(recipe, layer, item) for item in chunk)) for chunk in chunks]
-
-
 def plan_blocks(
-    recipe: Recipe, bases: Sequence[str], items: Sequence[Item], fold_of: dict[str, int]
+    recipe: Recipe, bases: Sequence[str], items: ItemTable, fold_of: Folds
 ) -> dict[str, list[Block]]:
     """The blocks of each base. A larger base is the blocks of the smaller ones and some more."""
     plan: dict[str, list[Block]] = {}
     for layer in ("content", "shift"):
         blocks: list[Block] = []
-        taken: set[str] = set()
+        is_taken = np.zeros(len(items), bool)
         of_layer = [base for base in recipe.bases if base.layer == layer]
         for base in sorted(of_layer, key=lambda base: base.per_group or len(items) + 1):
             picked = pick(items, fold_of, base)
-            blocks = blocks + cut_into_blocks(
-                recipe, layer, [item for item in picked if item.key not in taken]
-            )
-            taken |= {item.key for item in picked}
+            blocks = blocks + blocks_of(recipe, layer, items, picked[~is_taken[picked]])
+            is_taken[picked] = True
             if base.name in bases:
                 plan[base.name] = blocks
     return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
 
 
+def blocks_of(recipe: Recipe, layer: str, items: ItemTable, rows: IntArray | None = None) -> list[Block]:
+    """Cut items, or some rows of them, into blocks of one layer."""
+    rows = np.arange(len(items)) if rows is None else rows
+    comes_with_nuisance = bool(len(rows)) and items[int(rows[0])].nuisance is not None
+    size = SAMPLES_PER_BLOCK if comes_with_nuisance else ITEMS_PER_BLOCK[recipe.encoding.modality]
+    return cut_into_blocks(items, rows, layer, size, partial(_samples, recipe, layer, items))
+
+
 def render(
+    recipe: Recipe,
     reference: str,
     blocks: Sequence[Block],
     spool: Spool,
@@ -93,8 +72,8 @@ def render(
 ) -> None:
     """Render what a spool lacks of some blocks, together with other ranks; nothing once it is not in use.
 
-    `reference` names the recipe, so that workers can load it. `on_done` is called with each block that was
-    rendered here, `on_listed` with all that were rendered so far, now and then.
+    `reference` names the recipe, so that workers can load it too. `on_done` is called with each block that
+    was rendered here, `on_listed` with all that were rendered so far, now and then.
     """
 
     def missing(share: Sequence[Block]) -> list[Block]:
@@ -105,10 +84,11 @@ def render(
     left = missing(blocks)
     if not left:
         return
-    _check_repeatable(load_recipe(reference), left[0].items[0], left[0].layer)
+    _check_repeatable(recipe, left[0].items[0], left[0].layer)
     if len(left) == 1:
         executor = Here()
-    work = alike(partial(_renderer, reference, spool), partial(node_versions, reference))
+    renderer = partial(_renderer, reference, recipe.severities, spool)
+    work = alike(renderer, partial(node_versions, reference))
     with closing(Ranks(executor, rank, missing).run(work, blocks)) as done:
         for block, is_new in done:
             if is_new is None:
@@ -130,12 +110,12 @@ def _check_seen(spool: Spool, block: Block) -> None:
         time.sleep(0.1)
 
 
-def _renderer(reference: str, spool: Spool) -> Callable[[Block], bool | None]:
+def _renderer(reference: str, severities: tuple[float, ...], spool: Spool) -> Callable[[Block], bool | None]:
     """Return the function that renders blocks in a worker.
 
     It returns False for a block that exists, and None when the spool is no longer in use.
     """
-    recipe = load_recipe(reference)
+    recipe = load_recipe(reference).with_severities(severities)
 
     def render_missing(block: Block) -> bool | None:
         if block.id in spool:  # by now: of another rank
@@ -153,8 +133,9 @@ def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
     rows: list[dict[str, object]] = []
     drops: dict[str, str] = {}
     threads = recipe.shift.threads if isinstance(recipe.shift, Threaded) else 0
-    with closing(ahead(partial(_rows_or_why, recipe, block.layer), block.items, threads)) as results:
-        for item, result in zip(block.items, results, strict=True):
+    items = list(block.items)
+    with closing(ahead(partial(_rows_or_why, recipe, block.layer), items, threads)) as results:
+        for item, result in zip(items, results, strict=True):
             if isinstance(result, str):
                 drops[item.key] = result
             else:
@@ -278,11 +259,13 @@ def _check_shifted(recipe: Recipe, sample: Sample) -> None:
         )
 
 
-def _samples_of(recipe: Recipe, layer: str, item: Item) -> int:
-    """Count an item's samples in a layer; content that comes with its nuisance has no other."""
+def _samples(recipe: Recipe, layer: str, items: ItemTable, rows: IntArray) -> IntArray:
+    """Count the samples of items in a layer; content that comes with its nuisance has no other."""
     if layer == "content":
-        return 1
+        return np.ones(len(rows), np.int64)
     shift, steps = recipe.shift, max(1, len(recipe.severities))
-    if item.nuisance:
-        return steps if item.severity is None else 1
-    return steps * len(shift.nuisances_of(item) if isinstance(shift, SomeNuisances) else shift.nuisances)
+    comes, is_step = items.codes("nuisance")[rows] >= 0, ~np.isnan(items.severity[rows])
+    every: IntArray | int = len(shift.nuisances)
+    if isinstance(shift, SomeNuisances) and not comes.all():
+        every = np.array([len(shift.nuisances_of(item)) for item in items.take(rows)], np.int64)
+    return np.where(comes, np.where(is_step, 1, steps), steps * every)

@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from builders.albums import Raw
+from builders.items import ItemTable
 from builders.make import assign
 from builders.recipe import Recipe, file_versions
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
@@ -103,8 +104,8 @@ def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Manifest | N
     """
     lacking: list[str] = []
     if isinstance(recipe.album, Raw):
-        items = recipe.album.items()
-        lacking = [base.name for base in recipe.bases if not assign.candidates(items, base)[0]]
+        items = ItemTable.of(recipe.album.items())
+        lacking = [base.name for base in recipe.bases if not len(assign.candidates(items, base)[0])]
     for name in lacking:
         if name in [*(bases or ()), recipe.default_base]:
             raise InputError(

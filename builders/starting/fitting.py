@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from builders.datasheet import ASKED, TODO
+from builders.items import ItemTable
 from builders.make import assign
 from builders.make.canonical import check_planned, planned, planned_splits
 from builders.make.equal import listed
 from builders.recipe import Base, Recipe
-from builders.sample import Item
 from builders.starting.draft import INDENT, WIDTH, Candidate, Draft, quoted, tuple_of, wrapped
 from builders.starting.owner import Owner
 from shiftdata.data.metadata import Metadata
@@ -44,7 +44,7 @@ def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
     items = content.items
     assign.check_items(plain, items)
     fold_of = assign.folds(items)
-    assign.check_splits(plain, fold_of)
+    assign.check_splits(plain, items, fold_of)
     bases = _bases(draft, items, fold_of) or every
     tried = replace(plain, bases=tuple(bases), default_base=bases[-1].name)
 
@@ -89,7 +89,7 @@ def _base(draft: Draft, per_group: int | None) -> Base:
     return Base(name=name, summary=f"{summary}{nuisance}.", per_group=per_group)
 
 
-def _bases(draft: Draft, items: Sequence[Item], fold_of: dict[str, int]) -> list[Base]:
+def _bases(draft: Draft, items: ItemTable, fold_of: assign.Folds) -> list[Base]:
     """Return untouched content and what is made of it; of much content a part, or it would take hours."""
     if not draft.shift.made:
         return []

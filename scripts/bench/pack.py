@@ -28,10 +28,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 
+from builders.blocks import ITEMS_PER_BLOCK
 from builders.encode import ImageEncoding
 from builders.make import assign, pack
 from builders.make.equal import listed
-from builders.make.render import ITEMS_PER_BLOCK, plan_blocks
+from builders.make.render import plan_blocks
 from builders.recipe import Base, Recipe
 from builders.sample import Item, Sample
 from builders.spool import Spool

@@ -28,10 +28,11 @@ from pathlib import Path
 import numpy as np
 from pack import NUISANCES, recipe_of, rendered, write_spool
 
+from builders.blocks import ITEMS_PER_BLOCK
 from builders.encode import TableEncoding
 from builders.make import assign, pack
 from builders.make.equal import listed
-from builders.make.render import ITEMS_PER_BLOCK, plan_blocks
+from builders.make.render import plan_blocks
 from builders.spool import Spool
 from shiftdata.data.format.schema import features_as_bytes
 

@@ -25,7 +25,8 @@ from sklearn.datasets import load_sample_images
 
 from builders.albums.folder import FolderAlbum
 from builders.encode import ImageEncoding
-from builders.make.render import cut_into_blocks, render_block
+from builders.items import ItemTable
+from builders.make.render import blocks_of, render_block
 from builders.recipe import Base, Recipe, Shift
 from builders.shifts.steps import Continuous, Stylize
 from builders.spool import Spool
@@ -115,7 +116,7 @@ def rendered(folder: Path, shift: Shift, side: int, pictures: int) -> tuple[floa
         bases=(Base(name="all", summary="Every crop."),),
         default_base="all",
     )
-    blocks = cut_into_blocks(recipe, "shift", recipe.album.items())
+    blocks = blocks_of(recipe, "shift", ItemTable.of(recipe.album.items()))
     spool = Spool(folder / "spool")
     render_block(recipe, blocks[0], spool)  # what is loaded once
     started = time.process_time()

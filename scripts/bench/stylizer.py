@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums.glyphs import GlyphAlbum
+from builders.items import ItemTable
 from builders.make import render
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
@@ -100,10 +101,10 @@ def plain(
 
 def ours(recipe: Recipe, items: Sequence[Item], folder: Path, cores: int) -> None:
     """The same images by the house's render."""
-    blocks = render.cut_into_blocks(recipe, "shift", items)
+    blocks = render.blocks_of(recipe, "shift", ItemTable.of(items))
     spool = Spool(folder)
     spool.open({})
-    render.render(RECIPE, blocks, spool, Pool(cores))
+    render.render(recipe, RECIPE, blocks, spool, Pool(cores))
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from builders.albums.glyphs import ASSETS, FONT_CLASSES, LETTERS, GlyphAlbum
+from builders.items import ItemTable
 from builders.make.assign import folds
 from builders.sample import BadItem
 from shiftdata.data.format.licenses import withheld
@@ -46,12 +47,11 @@ def test_letters_of_two_origins_differ_in_a_pixel(size):
 
 
 def test_a_family_and_what_looks_like_it_is_in_one_split_and_one_domain():
-    items = GlyphAlbum(domains=True).items()
-    fold_of = folds(items)
+    items = ItemTable.of(GlyphAlbum(domains=True).items())
     split_of, domain_of = defaultdict(set), defaultdict(set)
-    for item in items:
+    for item, fold in zip(items, folds(items).tolist(), strict=True):
         family = str(item.source["face"]).rpartition("-")[0]
-        split_of[family].add(split_of_fold(fold_of[item.origin]))
+        split_of[family].add(split_of_fold(fold))
         domain_of[item.origin].add(item.nuisance)
     assert all(len(splits) == 1 for splits in split_of.values())
     assert all(len(domains) == 1 for domains in domain_of.values())

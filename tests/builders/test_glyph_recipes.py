@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
+from builders.items import ItemTable
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
@@ -80,10 +81,10 @@ def test_a_small_one_is_whole_and_becomes_a_task(small):
 def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():
     recipe = load_recipe("sma_glyphs")
     base = recipe.base(recipe.default_base)
-    items = recipe.album.items()
+    items = ItemTable.of(recipe.album.items())
     fold_of = assign.folds(items)
     picked = assign.pick(items, fold_of, base)
-    tested = [item for item in picked if fold_of[item.origin] >= 70]
+    tested = items.take(picked[fold_of[picked] >= 70])
     letters, counts = np.unique([item.label for item in tested], return_counts=True)
     assert len(letters) == 20
     assert counts.min() >= 60

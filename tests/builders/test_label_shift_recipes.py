@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.items import ItemTable
 from builders.make import assign
 from builders.make.build import build
 from builders.make.canonical import planned, planned_splits
@@ -45,7 +46,7 @@ def test_nothing_is_wrong(built, name):
 @pytest.mark.parametrize("name", SETS)
 def test_every_canonical_split_tests_a_hundred_rows(name):
     recipe = load_recipe(name)
-    items = recipe.album.items()
+    items = ItemTable.of(recipe.album.items())
     splits = planned_splits(recipe, planned(recipe, items, assign.folds(items)))
     assert len(splits) == len(recipe.protocols)
     for split in splits:

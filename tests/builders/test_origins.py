@@ -17,6 +17,7 @@ from builders.albums import Album
 from builders.albums.folder import FolderAlbum, slug
 from builders.albums.glyphs import GlyphAlbum
 from builders.albums.rows import Columns, RowsAlbum
+from builders.items import ItemTable
 from builders.make import assign
 from builders.raw.album import RawAlbum, Row
 from builders.raw.tree import Tree
@@ -88,11 +89,10 @@ def author_of(item: Item) -> str:
 def test_an_origin_is_one_in_all_labels_and_domains(
     tmp_path, album: Callable[[Path], Album], unit: Callable[[Item], str]
 ):
-    items = album(tmp_path).items()
-    fold_of, origins, splits = assign.folds(items), defaultdict(set), defaultdict(set)
-    for item in items:
+    items, origins, splits = ItemTable.of(album(tmp_path).items()), defaultdict(set), defaultdict(set)
+    for item, fold in zip(items, assign.folds(items).tolist(), strict=True):
         origins[unit(item)].add(item.origin)
-        splits[unit(item)].add(split_of_fold(fold_of[item.origin]))
+        splits[unit(item)].add(split_of_fold(fold))
     assert {len(names) for names in origins.values()} == {1}
     assert {len(names) for names in splits.values()} == {1}
     assert len(set.union(*splits.values())) == 3

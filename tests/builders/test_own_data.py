@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 import shiftdata as sd
 from builders.cli.app import main
 from builders.filters import Stages, judged_rows
+from builders.items import ItemTable
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
@@ -141,7 +142,7 @@ def test_the_recipe_for_a_folder_of_classes_makes_a_dataset(tmp_path, monkeypatc
             photo.save(tmp_path / "birds" / label / f"{number}.jpg")
     monkeypatch.chdir(tmp_path)
     recipe = load_recipe("my_birds.py")
-    items = recipe.album.items()
+    items = ItemTable.of(recipe.album.items())
     assign.check_items(recipe, items)
     plan = plan_blocks(recipe, ["content", "mini"], items, assign.folds(items))
     assert {base: sum(b.weight for b in blocks) for base, blocks in plan.items()} == {

@@ -9,6 +9,7 @@ import pytest
 
 from builders.albums.folder import slug
 from builders.cli.app import main
+from builders.items import ItemTable
 from builders.make import assign
 from builders.make.build import build
 from builders.raw.album import RawAlbum
@@ -58,7 +59,8 @@ def test_mini_and_extended_beside_each_other_are_one_dataset_with_the_authors_mi
     mini = len(sma.LABELS) * (sma.EACH - 1) * 2
     assert bases == {("extended", "mini"): mini, ("extended",): len(sma.LABELS) * 2}
     recipe = load_recipe("sma_awa")
-    picked = assign.pick(items, assign.folds(items), recipe.base("mini"))
+    table = ItemTable.of(items)
+    picked = table.take(assign.pick(table, assign.folds(table), recipe.base("mini")))
     assert len(picked) == mini
 
 

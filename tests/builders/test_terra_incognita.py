@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from builders.make import assign
 from tests.builders import raw_albums
 from tests.builders.replicas import terra_incognita as replica
 
@@ -37,7 +36,7 @@ def test_a_picture_with_two_classes_is_a_row_of_each_in_one_split(raw):
     twice = [item for item in items if item.source["file"].endswith("/43-raccoon-0.jpg")]
     assert {item.label for item in twice} == {"raccoon", "bird"}
     assert len({item.key for item in twice}) == 2
-    assert len({assign.folds(items)[item.origin] for item in twice}) == 1
+    assert len({item.origin for item in twice}) == 1
 
 
 def test_what_is_listed_and_missing_and_what_is_there_and_not_listed_is_named(raw):

@@ -1,0 +1,276 @@
+"""The items of an album as columns: a table in memory, or in a file that is mapped and sorted on disk."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from builders.sample import Item
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.metadata.folds import hashes64
+from shiftdata.errors import InputError
+from shiftdata.files import clear_when_full, whole_file
+from shiftdata.untrusted.texts import read_json
+
+#: The columns whose texts come again and again: a number a row, and the texts once.
+REPEATED = ("label", "nuisance", "license", "attribution", "bases")
+COLUMNS = pa.schema(
+    {
+        "key": pa.string(),
+        "origin": pa.string(),
+        **{name: pa.dictionary(pa.int32(), pa.string()) for name in REPEATED},
+        "severity": pa.float64(),
+        "source": pa.string(),
+        "digest": pa.binary(),
+    }
+)
+#: Items that are objects at once, and those that are sorted in memory: about 200 MB.
+AT_ONCE, ROWS_OF_RUN = 10_000, 200_000
+#: Rows of a record batch of the file.
+ROWS_OF_BATCH = 50_000
+
+Codes: TypeAlias = NDArray[np.int32]
+
+
+class ItemTable(Sequence[Item]):
+    """Items sorted by key. A row is an `Item` when it is asked for; whole columns are Arrow arrays.
+
+    Pickled, a table takes its rows along, and no file: pickle a `take` of the rows that are needed.
+    """
+
+    def __init__(self, columns: pa.Table) -> None:
+        self.columns = columns
+
+    @classmethod
+    def of(cls, items: Iterable[Item], path: Path | None = None) -> ItemTable:
+        """Make a table of items in any order; with a `path`, in a file there, whatever their number.
+
+        A file is sorted in pieces that fit into memory, and then mapped.
+        """
+        if isinstance(items, ItemTable) and path is None:
+            return items
+        names = {name: dict[str | None, int]() for name in REPEATED}
+        given, size = iter(items), ROWS_OF_RUN if path else AT_ONCE
+        runs = (_run(few, names) for few in iter(lambda: list(islice(given, size)), []))
+        if path is None:
+            rows = pa.concat_tables([_empty(), *runs]).combine_chunks()
+            return cls(_named(rows.take(pc.sort_indices(rows["key"])), names))
+        with whole_file(path) as temporary:
+            _write_sorted(runs, temporary, names)
+        return cls.read(path)
+
+    @classmethod
+    def read(cls, path: Path) -> ItemTable:
+        """Open a file of `of`: pages of it are in memory when they are used."""
+        with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+            return cls(reader.read_all())
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @overload
+    def __getitem__(self, at: int) -> Item: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Item]: ...
+    def __getitem__(self, at: int | slice) -> Item | Sequence[Item]:
+        if isinstance(at, slice):
+            return self.take(np.arange(len(self))[at])
+        if not -len(self) <= at < len(self):
+            raise IndexError(f"there is no item {at} of {len(self)}")
+        return _items(self.columns.slice(at % len(self), 1))[0]
+
+    def __iter__(self) -> Iterator[Item]:
+        for start in range(0, len(self), AT_ONCE):
+            yield from _items(self.columns.slice(start, AT_ONCE))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == its for mine, its in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # two tables are equal by their rows
+
+    def __repr__(self) -> str:
+        return f"{len(self):,} items" + (f" from {self[0].key} to {self[-1].key}" if len(self) else "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Whole dictionaries would travel with each handful of rows.
+        plain = {
+            name: self.columns[name].cast(pa.string()).combine_chunks().dictionary_encode()
+            for name in REPEATED
+        }
+        columns = {name: plain.get(name, self.columns[name]) for name in COLUMNS.names}
+        return ItemTable, (pa.table(columns).combine_chunks(),)
+
+    def take(self, rows: IntArray) -> ItemTable:
+        """The items of some rows, in this order and in memory."""
+        return ItemTable(self.columns.take(pa.array(rows)))
+
+    def text(self, name: str) -> pa.ChunkedArray:
+        """A column of texts as it is stored, or the names behind numbers."""
+        column = self.columns[name]
+        return column.cast(pa.string()) if name in REPEATED else column
+
+    def names(self, name: str) -> list[str]:
+        """The values of a repeated column that any row has, sorted."""
+        coded = self.columns[name].unify_dictionaries()
+        if not coded.num_chunks:
+            return []
+        used = np.unique(self.codes(name))
+        values = coded.chunk(0).dictionary.to_pylist()
+        return sorted(values[code] for code in used.tolist() if code >= 0)
+
+    def codes(self, name: str, names: Sequence[str] | None = None) -> Codes:
+        """The number of each row's value among `names`, by default among all in the table; -1 for none."""
+        coded = self.columns[name].unify_dictionaries()
+        if not coded.num_chunks:
+            return np.empty(0, np.int32)
+        codes = np.concatenate(
+            [pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False) for chunk in coded.chunks]
+        ).astype(np.int32, copy=False)
+        if names is None:
+            return codes
+        number = {value: at for at, value in enumerate(names)}
+        values = coded.chunk(0).dictionary.to_pylist()
+        return np.array([*(number.get(value, -1) for value in values), -1], np.int32)[codes]
+
+    @cached_property
+    def severity(self) -> NDArray[np.float64]:
+        """The severity of each row; nan where its album gives none."""
+        values: NDArray[np.float64] = pc.fill_null(self.columns["severity"], np.nan).to_numpy()
+        return values
+
+    @cached_property
+    def origins(self) -> tuple[IntArray, pa.Array]:
+        """The number of each row's origin, and the names of all origins by number."""
+        coded = self.columns["origin"].cast(pa.large_string()).combine_chunks().dictionary_encode()
+        return coded.indices.to_numpy().astype(np.int64), coded.dictionary
+
+    def rows_of(self, keys: pa.Array | pa.ChunkedArray) -> IntArray:
+        """The row of each key, which some item has."""
+        hashes, order = self._hashes
+        places = np.searchsorted(hashes, hashes64(keys, "item"))
+        rows: IntArray = order[np.minimum(places, len(order) - 1)]
+        found = self.columns["key"].take(pa.array(rows))
+        if not pc.all(pc.equal(found.cast(keys.type), keys)).as_py():
+            lost = keys.filter(pc.not_equal(found.cast(keys.type), keys))[0]
+            raise InputError(f"the album has no item {lost.as_py()}: it changed while it was used, run again")
+        return rows
+
+    @cached_property
+    def _hashes(self) -> tuple[NDArray[np.uint64], IntArray]:
+        """The hashes of all keys, sorted, and the row of each: an index of 16 bytes an item."""
+        hashes = hashes64(self.columns["key"], "item")
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order
+
+    def with_column(self, name: str, values: pa.Array | pa.ChunkedArray) -> ItemTable:
+        """The same items with another column."""
+        at = self.columns.schema.get_field_index(name)
+        return ItemTable(self.columns.set_column(at, COLUMNS.field(name), values))
+
+
+def _empty() -> pa.Table:
+    return pa.table({name: pa.array([], _stored(name)) for name in COLUMNS.names})
+
+
+def _stored(name: str) -> pa.DataType:
+    """The type of a column before all names are known."""
+    return pa.int32() if name in REPEATED else COLUMNS.field(name).type
+
+
+def _run(items: Sequence[Item], names: dict[str, dict[str | None, int]]) -> pa.Table:
+    """Some items as a table, sorted by key; repeated texts as their numbers among `names`."""
+    values: dict[str, list[Any]] = {
+        "key": [item.key for item in items],
+        "origin": [item.origin for item in items],
+        "severity": [item.severity for item in items],
+        "source": [json.dumps(dict(item.source)) for item in items],
+        "digest": [None] * len(items),
+    }
+    for name in REPEATED:
+        known = names[name]
+        texts = [" ".join(item.bases) or None if name == "bases" else getattr(item, name) for item in items]
+        values[name] = [None if text is None else known.setdefault(text, len(known)) for text in texts]
+    rows = pa.table({name: pa.array(values[name], _stored(name)) for name in COLUMNS.names})
+    return rows.take(pc.sort_indices(rows["key"])).combine_chunks()
+
+
+def _named(rows: pa.Table, names: dict[str, dict[str | None, int]]) -> pa.Table:
+    """The rows with the texts behind their numbers."""
+    columns = {
+        name: pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(chunk, pa.array(list(names[name]), pa.string()))
+                for chunk in rows[name].chunks
+            ],
+            COLUMNS.field(name).type,
+        )
+        for name in REPEATED
+    }
+    return pa.table({name: columns.get(name, rows[name]) for name in COLUMNS.names}, schema=COLUMNS)
+
+
+def _items(rows: pa.Table) -> list[Item]:
+    columns = {name: rows[name].to_pylist() for name in COLUMNS.names if name != "digest"}
+    columns["bases"] = [tuple(text.split(" ")) if text else () for text in columns["bases"]]
+    columns["source"] = list(map(read_json, columns["source"]))
+    return [Item(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def _write_sorted(runs: Iterable[pa.Table], path: Path, names: dict[str, dict[str | None, int]]) -> None:
+    """Merge sorted runs into one sorted file; a scratch folder next to it holds them meanwhile."""
+    with ExitStack() as stack:
+        stack.enter_context(clear_when_full(path))
+        scratch = Path(stack.enter_context(TemporaryDirectory(dir=path.parent, prefix=".sort-")))
+        parts: list[pa.Table] = []
+        for number, run in enumerate(runs):
+            place = str(scratch / f"{number}.arrow")
+            with pa.OSFile(place, "wb") as file, pa.ipc.new_file(file, run.schema) as writer:
+                writer.write_table(run, max_chunksize=ROWS_OF_BATCH)
+            mapped = stack.enter_context(pa.memory_map(place))
+            parts.append(pa.ipc.open_file(mapped).read_all())
+        sink = stack.enter_context(pa.OSFile(str(path), "wb"))
+        # All batches share one dictionary, which is known only now.
+        writer = stack.enter_context(pa.ipc.new_file(sink, COLUMNS))
+        for piece in _merged(parts):
+            writer.write_table(_named(piece, names), max_chunksize=ROWS_OF_BATCH)
+
+
+def _merged(parts: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of sorted tables in one order, a stretch of keys at a time."""
+    keys = [_Keys(part["key"]) for part in parts]
+    marks = sorted(of[at] for of in keys for at in range(0, len(of), ROWS_OF_BATCH))
+    starts = [0] * len(parts)
+    for mark in [*marks[len(parts) :: max(1, len(parts))], None]:
+        ends = [len(of) if mark is None else bisect_left(of, mark) for of in keys]
+        cut = [part.slice(start, end - start) for part, start, end in zip(parts, starts, ends, strict=True)]
+        rows = pa.concat_tables([_empty(), *cut]).combine_chunks()
+        if len(rows):
+            yield rows.take(pc.sort_indices(rows["key"])).combine_chunks()
+        starts = ends
+
+
+class _Keys(Sequence[str]):
+    """A column of keys for a binary search."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._column[at].as_py()
