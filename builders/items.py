@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from builders.sample import Item
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.metadata.folds import hashes64
 from shiftdata.errors import InputError
-from shiftdata.files import clear_when_full, whole_file
+from shiftdata.files import clear_when_full
 from shiftdata.untrusted.texts import read_json
 
 #: The columns whose texts come again and again: a number a row, and the texts once.
@@ -33,15 +33,40 @@ COLUMNS = pa.schema(
         **{name: pa.dictionary(pa.int32(), pa.string()) for name in REPEATED},
         "severity": pa.float64(),
         "source": pa.string(),
+        # Of a raw file that was read: the hash of its bytes, and where their copy lies.
         "digest": pa.binary(),
+        "stretch": pa.int32(),
+        "at": pa.int64(),
+        "size": pa.int64(),
     }
 )
+OF_FILE = ("digest", "stretch", "at", "size")
 #: Items that are objects at once, and those that are sorted in memory: about 200 MB.
 AT_ONCE, ROWS_OF_RUN = 10_000, 200_000
 #: Rows of a record batch of the file.
 ROWS_OF_BATCH = 50_000
 
 Codes: TypeAlias = NDArray[np.int32]
+
+
+class Copy(NamedTuple):
+    """Where the copy of a raw file lies, and the hash of its bytes."""
+
+    stretch: int
+    at: int
+    size: int
+    digest: bytes
+
+
+class Known(Protocol):
+    """What was found out by reading the raw files of items."""
+
+    @property
+    def known(self) -> pa.Table:
+        """A row for each file, with the columns of `OF_FILE`."""
+
+    def rows_of(self, names: Sequence[str], /) -> IntArray:
+        """The row of each file."""
 
 
 class ItemTable(Sequence[Item]):
@@ -54,28 +79,26 @@ class ItemTable(Sequence[Item]):
         self.columns = columns
 
     @classmethod
-    def of(cls, items: Iterable[Item], path: Path | None = None) -> ItemTable:
-        """Make a table of items in any order; with a `path`, in a file there, whatever their number.
+    def of(cls, items: Iterable[Item], folder: Path | None = None, reads: Known | None = None) -> ItemTable:
+        """Make a table of items in any order; with a `folder`, in a file there, whatever their number.
 
-        A file is sorted in pieces that fit into memory, and then mapped.
+        They are sorted in pieces that fit into memory. The file is mapped and has no name: it goes with the
+        process. `reads` are of the items' raw files.
         """
-        if isinstance(items, ItemTable) and path is None:
+        if isinstance(items, ItemTable):
             return items
         names = {name: dict[str | None, int]() for name in REPEATED}
-        given, size = iter(items), ROWS_OF_RUN if path else AT_ONCE
-        runs = (_run(few, names) for few in iter(lambda: list(islice(given, size)), []))
-        if path is None:
+        given, size = iter(items), ROWS_OF_RUN if folder else AT_ONCE
+        runs = (_run(few, names, reads) for few in iter(lambda: list(islice(given, size)), []))
+        if folder is None:
             rows = pa.concat_tables([_empty(), *runs]).combine_chunks()
             return cls(_named(rows.take(pc.sort_indices(rows["key"])), names))
-        with whole_file(path) as temporary:
-            _write_sorted(runs, temporary, names)
-        return cls.read(path)
-
-    @classmethod
-    def read(cls, path: Path) -> ItemTable:
-        """Open a file of `of`: pages of it are in memory when they are used."""
-        with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-            return cls(reader.read_all())
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix=".items-", ignore_cleanup_errors=True) as scratch:
+            path = Path(scratch) / "items.arrow"
+            _write_sorted(runs, path, names)
+            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+                return cls(reader.read_all())
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -96,9 +119,7 @@ class ItemTable(Sequence[Item]):
             yield from _items(self.columns.slice(start, AT_ONCE))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str):
-            return NotImplemented
-        return len(self) == len(other) and all(mine == its for mine, its in zip(self, other, strict=True))
+        return isinstance(other, ItemTable | tuple) and [*self] == [*other]
 
     __hash__ = None  # type: ignore[assignment]  # two tables are equal by their rows
 
@@ -117,6 +138,16 @@ class ItemTable(Sequence[Item]):
     def take(self, rows: IntArray) -> ItemTable:
         """The items of some rows, in this order and in memory."""
         return ItemTable(self.columns.take(pa.array(rows)))
+
+    def digests(self) -> Iterator[bytes | None]:
+        """The hash of each item's raw file, if it was read."""
+        for chunk in self.columns["digest"].chunks:
+            yield from chunk.to_pylist()
+
+    def copies(self) -> list[Copy | None]:
+        """Where the copy of each item's raw file lies."""
+        columns = (self.columns[name].to_pylist() for name in Copy._fields)
+        return [None if place[0] is None else Copy(*place) for place in zip(*columns, strict=True)]
 
     def text(self, name: str) -> pa.ChunkedArray:
         """A column of texts as it is stored, or the names behind numbers."""
@@ -191,20 +222,25 @@ def _stored(name: str) -> pa.DataType:
     return pa.int32() if name in REPEATED else COLUMNS.field(name).type
 
 
-def _run(items: Sequence[Item], names: dict[str, dict[str | None, int]]) -> pa.Table:
+def _run(items: Sequence[Item], names: dict[str, dict[str | None, int]], reads: Known | None) -> pa.Table:
     """Some items as a table, sorted by key; repeated texts as their numbers among `names`."""
     values: dict[str, list[Any]] = {
         "key": [item.key for item in items],
         "origin": [item.origin for item in items],
         "severity": [item.severity for item in items],
         "source": [json.dumps(dict(item.source)) for item in items],
-        "digest": [None] * len(items),
     }
     for name in REPEATED:
         known = names[name]
         texts = [" ".join(item.bases) or None if name == "bases" else getattr(item, name) for item in items]
         values[name] = [None if text is None else known.setdefault(text, len(known)) for text in texts]
-    rows = pa.table({name: pa.array(values[name], _stored(name)) for name in COLUMNS.names})
+    if reads is None:
+        values |= {name: [None] * len(items) for name in OF_FILE}
+    else:
+        known = reads.known.take(pa.array(reads.rows_of([str(item.source["file"]) for item in items])))
+        values |= {name: known[name].combine_chunks() for name in OF_FILE}
+    columns = {name: pa.array(values[name]).cast(_stored(name)) for name in COLUMNS.names}
+    rows = pa.table(columns)
     return rows.take(pc.sort_indices(rows["key"])).combine_chunks()
 
 
@@ -224,20 +260,19 @@ def _named(rows: pa.Table, names: dict[str, dict[str | None, int]]) -> pa.Table:
 
 
 def _items(rows: pa.Table) -> list[Item]:
-    columns = {name: rows[name].to_pylist() for name in COLUMNS.names if name != "digest"}
+    columns = {name: rows[name].to_pylist() for name in COLUMNS.names if name not in OF_FILE}
     columns["bases"] = [tuple(text.split(" ")) if text else () for text in columns["bases"]]
     columns["source"] = list(map(read_json, columns["source"]))
     return [Item(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def _write_sorted(runs: Iterable[pa.Table], path: Path, names: dict[str, dict[str | None, int]]) -> None:
-    """Merge sorted runs into one sorted file; a scratch folder next to it holds them meanwhile."""
+    """Merge sorted runs into one sorted file; they lie next to it meanwhile."""
     with ExitStack() as stack:
         stack.enter_context(clear_when_full(path))
-        scratch = Path(stack.enter_context(TemporaryDirectory(dir=path.parent, prefix=".sort-")))
         parts: list[pa.Table] = []
         for number, run in enumerate(runs):
-            place = str(scratch / f"{number}.arrow")
+            place = str(path.with_name(f"{number}.run"))
             with pa.OSFile(place, "wb") as file, pa.ipc.new_file(file, run.schema) as writer:
                 writer.write_table(run, max_chunksize=ROWS_OF_BATCH)
             mapped = stack.enter_context(pa.memory_map(place))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePath
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from builders.own_code import own_code
 from shiftdata.data.format.records import UsedFile
@@ -16,6 +17,8 @@ from shiftdata.files import sha256_of
 
 #: How the name of a recipe file's module begins, which only `load_recipe` can import.
 RECIPE_MODULE = "recipe_"
+
+Part = TypeVar("Part")
 
 
 def part_identity(part: Any) -> Any:
@@ -70,6 +73,13 @@ def _check_code_version(part: Any) -> None:
         raise InputError(
             f"class {name} needs `code_version: ClassVar[int] = 1`: raise it when its output changes"
         )
+
+
+def with_known(record: Part, **known: Any) -> Part:
+    """Return a copy of a frozen record, with cached properties that need not be computed again."""
+    changed = copy.copy(record)
+    changed.__dict__.update(known)
+    return changed
 
 
 def identity_of(value: Any) -> Any:

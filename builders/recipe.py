@@ -252,12 +252,6 @@ class Recipe:
             return self.shift.severities_of(self.album.items())
         return tuple(self.shift.severities) if isinstance(self.shift, Scaled) else ()
 
-    def with_severities(self, severities: tuple[float, ...]) -> Recipe:
-        """The same recipe, which need not list its album to know them."""
-        known = dataclasses.replace(self)
-        known.__dict__["severities"] = severities
-        return known
-
     @cached_property
     def materials(self) -> tuple[Material, ...]:
         """The works behind its examples next to the content, as the `materials` of its shift list them."""

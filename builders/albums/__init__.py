@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
@@ -26,8 +26,8 @@ class Album(Protocol):
     def labels(self) -> tuple[str, ...]:
         """Every label, in the order that fixes the integer of each."""
 
-    def items(self) -> tuple[Item, ...]:
-        """Every item, sorted by key; reads no content."""
+    def items(self) -> Sequence[Item]:
+        """Every item, in any order."""
 
     def load(self, item: Item) -> Example:
         """The item's picture (alpha kept), text or features; raises `BadItem` where it cannot be used."""

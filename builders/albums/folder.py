@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 import unicodedata
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NoReturn
 
 import numpy as np
 from PIL import Image, ImageOps
 
+from builders.albums.reading import RawFile, Reads, Repeated
+from builders.items import ItemTable
 from builders.sample import BadItem, Item
 from builders.terms import check_license
 from shiftdata.data.format.names import line_fault
 from shiftdata.errors import InputError, IntegrityError, LimitError, StorageError
-from shiftdata.files import sha256_of
-from shiftdata.stable import content_hash, hash64
+from shiftdata.files import open_regular
+from shiftdata.stable import hash64, hash_of_parts
 from shiftdata.untrusted.limits import LIMITS, most
 from shiftdata.untrusted.pictures import open_picture
 from shiftdata.untrusted.texts import read_csv
@@ -33,6 +36,7 @@ SKIPPED = "-"  # a level of folders that says nothing
 DEEP = ("I;16", "I;16B", "I;16L")  # grey in 16 bits
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", *DEEP)
 MIN_SIDE = 8
+FIRST_BYTES = 64 << 10  # that show whether a file of another name is a picture
 
 #: What a picture's name ends in; a table may list others.
 ENDINGS = (".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -85,9 +89,9 @@ class FolderAlbum:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return self.allowed or tuple(sorted({item.label for item in self.items()}))
+        return self.allowed or tuple(self.items().names("label"))
 
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> ItemTable:
         return self._listed[0]
 
     @property
@@ -103,86 +107,107 @@ class FolderAlbum:
     def load(self, item: Item) -> Image.Image:
         return picture_of(self.file(item))
 
+    def decoded(self, item: Item, data: bytes) -> Image.Image:
+        return picture_of(io.BytesIO(data))
+
     def fingerprint(self) -> str:
         """A hash of names, labels and pictures; the folder's own path does not count."""
         return self._fingerprint
 
-    def digests(self) -> Mapping[str, str]:
-        sizes = {item.key: self.file(item).stat().st_size for item in self.items()}
-        counts = Counter(sizes.values())
-        return {item.key: self._digest(item) for item in self.items() if counts[sizes[item.key]] > 1}
-
     @cached_property
     def _fingerprint(self) -> str:
-        parts = []
-        for item in self.items():
-            file = str(item.source["file"])
-            fields = (item.key, item.label, item.nuisance or "", item.origin, item.license, item.attribution)
-            parts.append("\t".join((*fields, file, self._digest(item))))
-        return content_hash(*self.labels, *parts)
+        described = map(self._described, self.items(), self.items().digests())
+        return hash_of_parts(chain(self.labels, described))
 
-    def _digest(self, item: Item) -> str:
-        """Hash a file, once: its fingerprint and the search for equal files share it."""
-        if item.key not in self._hashes:
-            self._hashes[item.key] = sha256_of(self.file(item))
-        return self._hashes[item.key]
+    def _described(self, item: Item, digest: bytes | None) -> str:
+        fields = (item.key, item.label, item.nuisance or "", item.origin, item.license, item.attribution)
+        return "\t".join((*fields, str(item.source["file"]), (digest or b"").hex()))
+
+    def files(self) -> Iterator[RawFile]:
+        for row in self._rows({}):
+            yield RawFile.at(self.root / row["file"], row["file"])
+
+    def read(self, name: str) -> bytes:
+        return self._begin(name, -1)
+
+    def _begin(self, name: str, most: int = FIRST_BYTES) -> bytes:
+        """The first bytes of a file; none of a link into nowhere."""
+        file = self.root / name
+        try:
+            with open_regular(file) as stream:
+                return stream.read(most)
+        except OSError as error:
+            if not file.exists():
+                return b""
+            _unreadable(error)
+
+    def fault_of(self, data: bytes) -> str:
+        return "" if _has_header(data) else "not a picture by its first bytes"
 
     @cached_property
-    def _hashes(self) -> dict[str, str]:
-        return {}
+    def reads(self) -> Reads:
+        """What reading all files has shown: here and now, where a build has not read them before."""
+        return Reads.of(self)
+
+    def _rows(self, left_out: dict[str, str]) -> Iterator[dict[str, str]]:
+        """The row of each file that is meant as an item, in an order that depends on names alone."""
+        return self._table() if (self.root / TABLE).is_file() else self._folders(left_out)
 
     @cached_property
-    def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
+    def _listed(self) -> tuple[ItemTable, dict[str, str]]:
         left_out: dict[str, str] = {}
-        rows: list[Mapping[str, str]] = []
-        table = (self.root / TABLE).is_file()
-        with warnings.catch_warnings(action="ignore"):  # what Pillow thinks of a header
-            for row in self._table() if table else self._folders(left_out):
-                if _has_header(self.root / row["file"]):
-                    rows.append(row)
-                else:
-                    left_out[row["file"]] = "not a picture by its first bytes"
-        if not rows:
+        keys = Repeated()
+        heads: dict[str, str] = {}
+        for row in self._pictures(left_out):
+            keys.add(key_of(row["label"], Path(row["file"]).stem, row.get("domain")))
+            if given := row.get("origin"):
+                unit = slug(given, digits=DIGITS_OF_MANY)
+                heads[unit] = min(heads.get(unit, row["label"]), row["label"])
+        if not len(keys):
             some = "; ".join(f"{file}: {why}" for file, why in sorted(left_out.items())[:3])
             raise InputError(
                 f"{self.root} has no picture: expected {self._expected} or a table {TABLE}"
                 + (f" ({len(left_out):,} files are left out, such as {some})" if some else "")
             )
-        return tuple(sorted(self._items(rows), key=lambda item: item.key)), left_out
+        items = (self._item(row, keys, heads) for row in self._pictures({}))
+        return ItemTable.of(items, self.reads.folder, self.reads), left_out
 
-    def _items(self, rows: Sequence[Mapping[str, str]]) -> Iterator[Item]:
-        """The items, each with a key of its own: `1.jpg` beside `1.png` needs more than its name."""
-        units = [slug(row.get("origin") or "", digits=DIGITS_OF_MANY) for row in rows]
-        labels = [row["label"] for row in rows]
-        heads = dict(sorted(zip(units, labels, strict=True), reverse=True))
-        items = [self._item(row, Path(row["file"]).stem, heads) for row in rows]
-        keys, files = (Counter(each) for each in ([one.key for one in items], [row["file"] for row in rows]))
-        for row, item in zip(rows, items, strict=True):
-            file = row["file"]
-            if files[file] > 1:
-                raise InputError(f"{TABLE} in {self.root} lists {file} {files[file]} times: list it once")
-            stem = f"{Path(file).stem} {hash_digits(file, DIGITS_OF_MANY)}"
-            yield item if keys[item.key] == 1 else self._item(row, stem, heads)
+    def _pictures(self, left_out: dict[str, str]) -> Iterator[Mapping[str, str]]:
+        """The rows of files that begin as a picture does; the others are left out."""
+        for row, (file, fault) in zip(self._rows(left_out), self.reads.faults(), strict=False):
+            if row["file"] != file:
+                raise InputError(f"{self.root} changed while it was listed, at {file}: run again")
+            if fault:
+                left_out[file] = fault
+            else:
+                yield row
 
-    def _item(self, row: Mapping[str, str], stem: str, heads: Mapping[str, str]) -> Item:
-        """The item of a row; `heads` has the first label of each origin that the table gives, by its slug."""
-        label = row["label"]
-        if fault := line_fault(row["file"]):
-            raise InputError(f"the name of the file {row['file']!a} in {self.root} {fault}: rename it")
+    def _item(self, row: Mapping[str, str], keys: Repeated, heads: Mapping[str, str]) -> Item:
+        """The item of a row; `heads` has the first label of each origin that the table gives, by its slug.
+
+        `1.jpg` and `1.png` need more than their names for keys of their own.
+        """
+        label, file = row["label"], row["file"]
+        if fault := line_fault(file):
+            raise InputError(f"the name of the file {file!a} in {self.root} {fault}: rename it")
         if self.allowed is not None and label not in self.allowed:
             raise InputError(
-                f"{row['file']} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"
+                f"{file} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"
             )
-        domain, given = row.get("domain"), row.get("origin")
+        domain, given, stem = row.get("domain"), row.get("origin"), Path(file).stem
+        key = key_of(label, stem, domain)
+        if key in keys:
+            stem = f"{stem} {hash_digits(file, DIGITS_OF_MANY)}"
+            key = key_of(label, stem, domain)
         head = heads[slug(given, digits=DIGITS_OF_MANY)] if given else label
         return Item(
-            key=key_of(label, stem, domain),
+            key=key,
             label=label,
             origin=origin_of(head, stem, domain, given),
             license=row.get("license") or self.license,
             attribution=row.get("attribution") or self.attribution,
             nuisance=domain,
-            source={"file": row["file"]},
+            source={"file": file},
         )
 
     @property
@@ -205,7 +230,7 @@ class FolderAlbum:
                 if name in deeper:
                     left_out |= {file: "a linked folder so deep is not followed"} if name in links else {}
                 elif not name.lower().endswith(ENDINGS):
-                    if name.lower().endswith(UNREAD) or _has_header(self.root / file):
+                    if name.lower().endswith(UNREAD) or _has_header(self._begin(file)):
                         left_out[file] = f"its ending is not one of {', '.join(ENDINGS)}"
                 elif len(levels) != depth:
                     raise InputError(
@@ -225,6 +250,9 @@ class FolderAlbum:
         missing = {"file", "label", *self.layout} - columns - {SKIPPED}
         if missing:
             raise InputError(f"{self.root / TABLE} lacks the column {', '.join(sorted(missing))}")
+        for named, count in Counter(row["file"] for row in rows).items():
+            if count > 1:
+                raise InputError(f"{TABLE} in {self.root} lists {named} {count} times: list it once")
         for row in rows:
             if fault := line_fault(row["file"] or ""):
                 raise InputError(f"{TABLE} in {self.root} names the file {row['file']!a:.100}, which {fault}")
@@ -328,22 +356,15 @@ def _unreadable(error: OSError) -> NoReturn:
     raise StorageError(f"cannot read {error.filename}: {error.strerror}; make it readable, or move it away")
 
 
-def _has_header(file: Path) -> bool:
-    """Return True if a file begins as a picture does; only its first bytes are read."""
+def _has_header(data: bytes) -> bool:
+    """Return True if bytes begin as a picture does."""
     try:
-        stream = file.open("rb")
-    except OSError as error:
-        if not file.exists():  # a link into nowhere
-            return False
-        _unreadable(error)
-    with stream:
-        try:
-            with open_picture(stream):
-                return True
-        except LimitError:
+        with open_picture(io.BytesIO(data)):
             return True
-        except (OSError, IntegrityError):
-            return False
+    except LimitError:
+        return True
+    except (OSError, IntegrityError):
+        return False
 
 
 def _refuse(picture: Image.Image) -> None:

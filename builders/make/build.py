@@ -6,7 +6,7 @@ into the spool; who sees that all are there packs, under a lock, and then remove
 
 from __future__ import annotations
 
-import secrets
+import dataclasses
 import shutil
 import sys
 import time
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+from builders.albums.reading import OfFiles, read_once
 from builders.describe.renderings import describe, description_of
 from builders.filters import Filters
 from builders.filters.scorers import View
@@ -27,9 +28,10 @@ from builders.make.dropped import write_report
 from builders.make.equal import Listed, listed
 from builders.make.pack import Rendered, pack
 from builders.make.progress import Reporter, Status, statuses
-from builders.make.render import plan_blocks, render, render_item
+from builders.make.render import plan_blocks, render, render_item, with_content
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
+from builders.parts import with_known
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe, node_versions
 from builders.sample import BadItem
@@ -39,6 +41,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places.store import is_url
 from shiftdata.errors import InputError, LockedError
 from shiftdata.files import locked
+from shiftdata.progress import progress
 from shiftdata.threads import available_cores
 
 #: What progress counts.
@@ -129,6 +132,7 @@ class _Build:
 
     def run(self, *, render_only: bool, wait: bool) -> Path:
         """Go on until the dataset is finished, or there is nothing left to do here."""
+        self._read_files()
         while True:
             state = self.look()
             renders = not state.is_complete
@@ -144,6 +148,21 @@ class _Build:
                     self._await_finished()
                 elif render_only or self._finish_alone(rendered, reporter, wait=wait):
                     return self.workshop.folder
+
+    def _read_files(self) -> None:
+        """Read the album's raw files once, together with other ranks; from then on their copies are read."""
+        album = self.recipe.album
+        if isinstance(album, OfFiles):
+            with progress("read", None, " files", quiet=self.quiet) as bar:
+                reads = read_once(
+                    album,
+                    self.spools,
+                    self.workshop.work,
+                    self.rank,
+                    on_listed=bar.reset,
+                    on_files=bar.update,
+                )
+            self.recipe = dataclasses.replace(self.recipe, album=with_known(album, reads=reads))
 
     def look(self) -> _State:
         """Compare what is there with what is wanted."""
@@ -170,9 +189,7 @@ class _Build:
     @cached_property
     def _content(self) -> tuple[Listed, Folds]:
         """The album's items, and the fold of each; both are checked."""
-        path = self.workshop.work / f"items-{self.recipe.pixels_id()[:16]}-{secrets.token_hex(4)}.arrow"
-        content = listed(self.recipe.album, path)
-        path.unlink()  # it stays mapped, and goes with this process
+        content = listed(self.recipe.album, self.workshop.work)
         items = content.items
         assign.check_items(self.recipe, items)
         fold_of = assign.folds(items)
@@ -293,15 +310,26 @@ class _Build:
         """Remove the spool, and those of other versions of the recipe, but those that others still need."""
         place = writable(self.spools)
         for folder in place.folders():
-            if folder.startswith(("spool-", ".spool-")):
+            if is_spool(folder):
                 spool = Spool(f"{self.spools}/{folder}")
                 others = [status for status in statuses(spool) if status.token != token and status.is_at_work]
                 if not any(self._needs(other, packed) for other in others):
                     spool.clear()
+        if not any(map(is_spool, place.folders())):  # nobody is at work
+            for folder in place.folders():
+                if folder.startswith("copies-"):
+                    writable(f"{self.spools}/{folder}").clear()
+            for scratch in self.workshop.work.glob(".*-*"):  # of processes that were killed
+                shutil.rmtree(scratch, ignore_errors=True)
 
     def _needs(self, other: Status, packed: Sequence[str]) -> bool:
         """Return True if another process makes something that was not packed."""
         return other.recipe_id != self.recipe.recipe_id() or not set(other.bases) <= set(packed)
+
+
+def is_spool(folder: str) -> bool:
+    """Return True for the name of a spool, or of what is left of one that was being removed."""
+    return folder.startswith(("spool-", ".spool-"))
 
 
 def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:
@@ -322,9 +350,11 @@ def _filters(reference: str) -> Filters:
 
 def _content(rendered: Rendered) -> Iterator[View]:
     """The untouched content, as it would be published."""
-    for item in rendered.content.items:
+    album = rendered.recipe.album
+    copies = album.reads.copies if isinstance(album, OfFiles) else None
+    for item, data in with_content(rendered.content.items, copies):
         try:
-            for sample in render_item(rendered.recipe, "content", item):
+            for sample in render_item(rendered.recipe, "content", item, data):
                 picture = decoded(rendered.recipe.encoding.encode(sample))
                 yield View(
                     key=sample.key, picture=picture, start=picture, label=item.label, origin=item.origin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from shiftdata.data.format.records import EqualContent
 
 MOST_SETS = 3  # that a message names
 MOST_ITEMS = 4  # of a set
+DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,32 +77,41 @@ class Listed:
         return shown(self.album.place(item)) if isinstance(self.album, LeavesOut) else item.key
 
 
-def listed(album: Album, path: Path | None = None) -> Listed:
+def listed(album: Album, folder: Path | None = None) -> Listed:
     """List an album, each connected component of given origins and equal content as one origin.
 
     The origin is named as the first of those it joins, so that the order of the items does not matter. With a
-    `path`, the items are in a file there, and not in memory.
+    `folder`, the items are in a file there, and not in memory.
     """
-    items = ItemTable.of(album.items(), path)
-    equal = _equal(items, album.digests()) if isinstance(album, Hashed) else []
+    items = ItemTable.of(album.items(), folder)
+    if isinstance(album, Hashed):
+        digests = album.digests()
+        items = items.with_column("digest", pa.array([_bytes_of(digests.get(item.key)) for item in items]))
+    equal = _equal(items)
     name = _joined([items.take(rows).columns["origin"].to_pylist() for rows in equal])
     return Listed(album=album, items=_renamed(items, name), equal=equal)
 
 
-def _equal(items: ItemTable, digests: Mapping[str, str]) -> list[IntArray]:
+def _equal(items: ItemTable) -> list[IntArray]:
     """The rows of each set of items with equal content, in the order of their first keys."""
-    sets: dict[str, list[int]] = defaultdict(list)
+    length = pc.fill_null(pc.binary_length(items.columns["digest"]), 0).to_numpy()
     # Those of a scale are named by their origin, and strong shifts make equal ones by chance.
-    for row, key in zip(np.flatnonzero(np.isnan(items.severity)).tolist(), _keys(items), strict=True):
-        if digest := digests.get(key):
-            sets[digest].append(row)
-    return [np.array(rows) for rows in sorted(sets.values()) if len(rows) > 1]
+    rows = np.flatnonzero((length == DIGEST_BYTES) & np.isnan(items.severity))
+    if not len(rows):
+        return []
+    digests = items.columns["digest"].take(pa.array(rows)).cast(pa.binary(DIGEST_BYTES)).combine_chunks()
+    words = np.frombuffer(digests.buffers()[1], ">u8").reshape(-1, 4)
+    order = np.lexsort((rows, *words.T[::-1]))
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
+    starts = np.append(np.flatnonzero(is_new), len(order))
+    several = np.flatnonzero(np.diff(starts) > 1)
+    sets = [rows[order[starts[at] : starts[at + 1]]] for at in several.tolist()]
+    return sorted(sets, key=lambda members: int(members[0]))
 
 
-def _keys(items: ItemTable) -> Iterator[str]:
-    """The keys of the items without a severity."""
-    for chunk in items.columns["key"].filter(pc.is_null(items.columns["severity"])).chunks:
-        yield from chunk.to_pylist()
+def _bytes_of(digest: str | None) -> bytes | None:
+    return None if digest is None else bytes.fromhex(digest)
 
 
 def _joined(equal: Sequence[Sequence[str]]) -> Mapping[str, str]:

@@ -16,9 +16,11 @@ from functools import partial
 
 import numpy as np
 
+from builders.albums.reading import Copies, OfFiles
 from builders.blocks import ITEMS_PER_BLOCK, SAMPLES_PER_BLOCK, Block, cut_into_blocks
 from builders.items import ItemTable
 from builders.make.assign import Folds, pick
+from builders.parts import with_known
 from builders.recipe import Recipe, SomeNuisances, Threaded
 from builders.recipe_files import load_recipe, node_versions, place_of
 from builders.sample import BadItem, Item, Sample, Step
@@ -84,10 +86,11 @@ def render(
     left = missing(blocks)
     if not left:
         return
-    _check_repeatable(recipe, left[0].items[0], left[0].layer)
+    copies = recipe.album.reads.copies if isinstance(recipe.album, OfFiles) else None
+    renderer = partial(_renderer, reference, recipe.severities, copies, spool)
+    _check_repeatable(recipe, left[0], copies)
     if len(left) == 1:
         executor = Here()
-    renderer = partial(_renderer, reference, recipe.severities, spool)
     work = alike(renderer, partial(node_versions, reference))
     with closing(Ranks(executor, rank, missing).run(work, blocks)) as done:
         for block, is_new in done:
@@ -110,32 +113,34 @@ def _check_seen(spool: Spool, block: Block) -> None:
         time.sleep(0.1)
 
 
-def _renderer(reference: str, severities: tuple[float, ...], spool: Spool) -> Callable[[Block], bool | None]:
+def _renderer(
+    reference: str, severities: tuple[float, ...], copies: Copies | None, spool: Spool
+) -> Callable[[Block], bool | None]:
     """Return the function that renders blocks in a worker.
 
     It returns False for a block that exists, and None when the spool is no longer in use.
     """
-    recipe = load_recipe(reference).with_severities(severities)
+    recipe = with_known(load_recipe(reference), severities=severities)
 
     def render_missing(block: Block) -> bool | None:
         if block.id in spool:  # by now: of another rank
             return False
         if not spool.is_open():
             return None
-        render_block(recipe, block, spool)
+        render_block(recipe, block, spool, copies)
         return True
 
     return render_missing
 
 
-def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
+def render_block(recipe: Recipe, block: Block, spool: Spool, copies: Copies | None = None) -> None:
     """Render one block into the spool; an item that cannot be used becomes a reasoned drop."""
     rows: list[dict[str, object]] = []
     drops: dict[str, str] = {}
     threads = recipe.shift.threads if isinstance(recipe.shift, Threaded) else 0
-    items = list(block.items)
+    items = list(with_content(block.items, copies))
     with closing(ahead(partial(_rows_or_why, recipe, block.layer), items, threads)) as results:
-        for item, result in zip(items, results, strict=True):
+        for (item, _), result in zip(items, results, strict=True):
             if isinstance(result, str):
                 drops[item.key] = result
             else:
@@ -143,18 +148,33 @@ def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
     spool.write(block.id, rows, drops)
 
 
-def _rows_or_why(recipe: Recipe, layer: str, item: Item) -> list[dict[str, object]] | str:
+def with_content(items: ItemTable, copies: Copies | None) -> Iterator[tuple[Item, bytes | None]]:
+    """Yield each item with the bytes of its raw file, where those were copied."""
+    for item, copy in zip(items, items.copies(), strict=True):
+        yield item, copies.read(copy) if copies and copy else None
+
+
+def _rows_or_why(
+    recipe: Recipe, layer: str, item_and_content: tuple[Item, bytes | None]
+) -> list[dict[str, object]] | str:
     """The rows of an item, or why there is none."""
     try:
-        return _rows(recipe, layer, item) or "no step gave a sample of it"
+        return _rows(recipe, layer, *item_and_content) or "no step gave a sample of it"
     except BadItem as error:
         return str(error)
 
 
-def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:
-    """All samples of one item in one layer; an error of album or steps says where it was raised, for what."""
+def render_item(recipe: Recipe, layer: str, item: Item, data: bytes | None = None) -> Iterator[Sample]:
+    """All samples of one item in one layer; an error of album or steps says where it was raised, for what.
+
+    `data` are the bytes of its raw file, if they are known.
+    """
     try:
-        content = recipe.album.load(item)
+        album = recipe.album
+        if data is not None and isinstance(album, OfFiles):
+            content = album.decoded(item, data)
+        else:
+            content = album.load(item)
         samples = iter([Sample(item=item, key=item.key, example=content, params=dict(item.source))])
         steps: list[Step] = [*recipe.prepare, *([recipe.shift] if layer == "shift" else [])]
         for step in steps:
@@ -180,10 +200,10 @@ def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:
         ) from error
 
 
-def _rows(recipe: Recipe, layer: str, item: Item) -> list[dict[str, object]]:
+def _rows(recipe: Recipe, layer: str, item: Item, data: bytes | None = None) -> list[dict[str, object]]:
     """Return the spool's rows of an item, each sample under a key of its own."""
     rows: dict[str, dict[str, object]] = {}
-    for sample in render_item(recipe, layer, item):
+    for sample in render_item(recipe, layer, item, data):
         row = _row(recipe, layer, sample)
         if rows.setdefault(sample.key, row) is not row:
             other = rows[sample.key]["nuisance"]
@@ -194,14 +214,15 @@ def _rows(recipe: Recipe, layer: str, item: Item) -> list[dict[str, object]]:
     return list(rows.values())
 
 
-def _check_repeatable(recipe: Recipe, item: Item, layer: str) -> None:
+def _check_repeatable(recipe: Recipe, block: Block, copies: Copies | None) -> None:
     """Refuse code of your own that gives other examples the second time: no such build could go on."""
     parts = (recipe.album, *recipe.prepare, recipe.shift)
     own = [type(part) for part in parts if not type(part).__module__.startswith("builders.")]
     if not own:
         return
+    item, data = next(with_content(block.items, copies))
     try:
-        first, second = ([row["sha256"] for row in _rows(recipe, layer, item)] for _ in range(2))
+        first, second = ([row["sha256"] for row in _rows(recipe, block.layer, item, data)] for _ in range(2))
     except BadItem:
         return
     if first != second:

@@ -11,12 +11,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
+import pyarrow as pa
 from PIL import Image, ImageFile
 
 from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, key_of, origin_of, picture_of, slug
+from builders.albums.reading import RawFile, Reads
+from builders.items import ItemTable
 from builders.raw.archives import RAW, RAW_VARIABLE
 from builders.raw.rows import Rows, parquet_files
 from builders.raw.sources import sources
@@ -24,7 +28,7 @@ from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
 from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.stable import content_hash
+from shiftdata.stable import hash_of_parts
 from shiftdata.threads import available_cores, in_threads
 from shiftdata.untrusted.pictures import open_picture
 
@@ -142,14 +146,14 @@ class RawAlbum:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return self.allowed or tuple(sorted({item.label for item in self.items()}))
+        return self.allowed or tuple(self.items().names("label"))
 
     def found(self) -> Iterator[Found]:
         """Every example by the layout, and every file that was meant as one."""
         yield from (Odd(file=file, why=why) for file, why in self.tree.odd.items())
         yield from self.layout.rows(self.tree)
 
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> ItemTable:
         return self._listed[0]
 
     @property
@@ -163,7 +167,10 @@ class RawAlbum:
         file, part = _source(item)
         if part is not None:
             return self._example(file, part)
-        data = self.tree.read(file)
+        return self.decoded(item, self.tree.read(file))
+
+    def decoded(self, item: Item, data: bytes) -> PictureFile:
+        """The picture that the bytes of an item's file are, as far as it goes."""
         try:
             return PictureFile(data, picture_of(io.BytesIO(data)))
         except BadItem:
@@ -184,20 +191,31 @@ class RawAlbum:
             return f"{example.mode} {example.size} ".encode() + example.tobytes()
         return example.encode() if isinstance(example, str) else json.dumps(dict(example)).encode()
 
-    def digests(self) -> Mapping[str, str]:
-        return {key: digest for key, digest in self._hashes.items() if not digest.startswith(UNUSABLE)}
+    def files(self) -> Iterator[RawFile]:
+        """The files whose bytes are items, archive by archive."""
+        names = () if self._in_parts else {row.file for row in self._found[0]}
+        for name in sorted(names, key=self.tree.position):
+            yield RawFile(name, self.tree.files[name], self.tree.version(name))
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file."""
+        return self.tree.read(name)
+
+    def fault_of(self, data: bytes) -> str:
+        """Every file that a layout names is an item."""
+        return ""
 
     @cached_property
-    def _hashes(self) -> Mapping[str, str]:
-        """Hash what each item is: a file is read once, for the fingerprint and to find equal ones."""
-        hashes = in_threads(self._digest, self.items(), available_cores())
-        return {item.key: digest for item, digest in zip(self.items(), hashes, strict=True)}
+    def reads(self) -> Reads:
+        """What reading all files has shown: here and now, where a build has not read them before."""
+        return Reads.of(self)
 
-    def _digest(self, item: Item) -> str:
+    def _digest(self, item: Item) -> bytes:
+        """Hash a part of a file."""
         try:
-            return hashlib.sha256(self.data(*_source(item))).hexdigest()
+            return hashlib.sha256(self.data(*_source(item))).digest()
         except BadItem as error:
-            return f"{UNUSABLE}{error}"
+            return f"{UNUSABLE}{error}".encode()
 
     def fingerprint(self) -> str:
         """A hash of names, labels and files; where they lie, packed or not, does not count."""
@@ -205,7 +223,8 @@ class RawAlbum:
 
     @cached_property
     def _fingerprint(self) -> str:
-        return content_hash(*self.labels, *map(self._described, self.items()))
+        described = map(self._described, self.items(), self.items().digests())
+        return hash_of_parts(chain(self.labels, described))
 
     def used_files(self) -> list[UsedFile]:
         """Name the files of the authors' release, by the hashes that are known of them."""
@@ -213,17 +232,27 @@ class RawAlbum:
         files = [file for file in known.files if file.hash and not file.optional] if known else []
         return [UsedFile(name=file.name, hash=file.hash, url=file.url or None) for file in files]
 
-    def _described(self, item: Item) -> str:
+    def _described(self, item: Item, digest: bytes | None) -> str:
         named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
         named += () if item.severity is None else (f"{item.severity:g}",)
         more = {name: value for name, value in item.source.items() if name != "file"}
-        return "\t".join([*named, json.dumps(more, sort_keys=True), self._hashes[item.key]])
+        return "\t".join([*named, json.dumps(more, sort_keys=True), _shown(digest or b"")])
+
+    @property
+    def _in_parts(self) -> bool:
+        """True if examples are parts of files, which each process reads for itself: they are few."""
+        return isinstance(self.layout, InParts)
 
     @cached_property
-    def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
+    def _found(self) -> tuple[list[Row], dict[str, str]]:
+        """The rows by the layout, and why other files are none."""
         results = list(self.found())
-        rows = [result for result in results if isinstance(result, Row)]
         odd = {result.file: result.why for result in results if isinstance(result, Odd)}
+        return [result for result in results if isinstance(result, Row)], odd
+
+    @cached_property
+    def _listed(self) -> tuple[ItemTable, dict[str, str]]:
+        rows, odd = self._found
         if not rows:
             faults = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
             raise InputError(
@@ -231,7 +260,11 @@ class RawAlbum:
                 f"{f' ({faults})' if faults else ''}: `shiftdata raw check {self.name} "
                 f"--raw {self.tree.place}` says what it should have"
             )
-        return tuple(sorted(self._items(rows), key=lambda item: item.key)), odd
+        items = ItemTable.of(self._items(rows), self.reads.folder, None if self._in_parts else self.reads)
+        if self._in_parts:
+            digests = in_threads(self._digest, items, available_cores())
+            items = items.with_column("digest", pa.array(digests, pa.binary()))
+        return items, odd
 
     def _items(self, rows: list[Row]) -> Iterator[Item]:
         """The items; a name that occurs twice in a group needs its ending in its key, or else its folders."""
@@ -256,6 +289,11 @@ class RawAlbum:
                 bases=row.bases,
                 source={"file": row.file, **part, **row.more, **nameless},
             )
+
+
+def _shown(digest: bytes) -> str:
+    """A hash in hexadecimal digits, or why there is none."""
+    return digest.decode() if digest.startswith(UNUSABLE.encode()) else digest.hex()
 
 
 def _stem(row: Row) -> str:

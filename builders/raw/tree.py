@@ -78,6 +78,16 @@ class Tree:
         except OSError as error:
             raise StorageError(f"{path} in {self.place} cannot be read: {error.strerror}") from error
 
+    def position(self, path: str) -> tuple[str, str]:
+        """Order files as they lie: a folder's by path, an archive's one after another."""
+        of = self._files[path].of
+        return (str(of.path), path) if isinstance(of, Archive) else ("", path)
+
+    def version(self, path: str) -> str:
+        """Return what changes when a file does: when it, or its archive, was last written."""
+        of = self._files[path].of
+        return str((of.path if isinstance(of, Archive) else of).stat().st_mtime_ns)
+
     def keep(self, what: str, file: str, make: Callable[[], T]) -> T:
         """Return what is made of a file, once: tables and arrays whose parts are examples."""
         if (what, file) not in self._kept:

@@ -113,7 +113,7 @@ def test_forms_of_cifar_10_have_the_same_examples(form, tmp_path):
     form(tmp_path / "form")
     plain = album_of("cifar10", tmp_path / "pickles" / "cifar-10-batches-py")
     other = album_of("cifar10", tmp_path / "form")
-    assert other.digests() == plain.digests()
+    assert [*other.items().digests()] == [*plain.items().digests()]
     assert [item.origin for item in other.items()] == [item.origin for item in plain.items()]
     assert plain.left_out["frost.npy"] == "missing: the tree has no such file"
 

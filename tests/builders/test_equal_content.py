@@ -141,7 +141,11 @@ def test_joined_origins_do_not_depend_on_the_order_of_the_items(photos):
         def items(self):
             return tuple(random.Random(1).sample(album.items(), len(album.items())))
 
-        digests, place, left_out = album.digests, album.place, {}
+        def digests(self):
+            items = album.items()
+            return {item.key: of.hex() for item, of in zip(items, items.digests(), strict=True)}
+
+        place, left_out = album.place, {}
 
     assert listed(Shuffled()).items == content.items
     assert len(set(assign.folds(content.items)[content.equal[0]])) == 1

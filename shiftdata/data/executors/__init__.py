@@ -9,6 +9,7 @@ from shiftdata.data.executors.base import Here as Here
 from shiftdata.data.executors.base import LostError as LostError
 from shiftdata.data.executors.base import Rank as Rank
 from shiftdata.data.executors.base import Ranks as Ranks
+from shiftdata.data.executors.base import Threads as Threads
 from shiftdata.data.executors.base import alike as alike
 from shiftdata.data.executors.base import check_alike as check_alike
 from shiftdata.data.executors.pool import Pool as Pool

@@ -10,7 +10,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from random import SystemRandom
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.threads import futures
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -50,6 +51,18 @@ class Here(Executor):
         do = work()
         for job in jobs:
             yield job, do(job)
+
+
+class Threads(Executor):
+    """Does jobs in some threads of this process, which may refer to all that it has: for reading files."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
+        with closing(futures(work(), jobs, self.count)) as pairs:
+            for job, future in pairs:
+                yield job, future.result()
 
 
 class LostError(ShiftdataError):
