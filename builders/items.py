@@ -22,7 +22,6 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.metadata.folds import hashes64
 from shiftdata.errors import InputError
 from shiftdata.files import clear_when_full
-from shiftdata.untrusted.texts import read_json
 
 #: The columns whose texts come again and again: a number a row, and the texts once.
 REPEATED = ("label", "nuisance", "license", "attribution", "bases")
@@ -177,6 +176,17 @@ class ItemTable(Sequence[Item]):
         values = coded.chunk(0).dictionary.to_pylist()
         return np.array([*(number.get(value, -1) for value in values), -1], np.int32)[codes]
 
+    def terms(self) -> dict[tuple[str, str], int]:
+        """Count the items of each licence and attribution."""
+        names = ["license", "attribution"]
+        known = {name: self.names(name) for name in names}
+        codes = pa.table({name: self.codes(name, known[name]) for name in names})
+        counted = codes.group_by(names).aggregate([([], "count_all")])
+        return {
+            (known["license"][row["license"]], known["attribution"][row["attribution"]]): row["count_all"]
+            for row in counted.to_pylist()
+        }
+
     @cached_property
     def severity(self) -> NDArray[np.float64]:
         """The severity of each row; nan where its album gives none."""
@@ -191,14 +201,20 @@ class ItemTable(Sequence[Item]):
 
     def rows_of(self, keys: pa.Array | pa.ChunkedArray) -> IntArray:
         """The row of each key, which some item has."""
-        hashes, order = self._hashes
-        places = np.searchsorted(hashes, hashes64(keys, "item"))
-        rows: IntArray = order[np.minimum(places, len(order) - 1)]
-        found = self.columns["key"].take(pa.array(rows))
-        if not pc.all(pc.equal(found.cast(keys.type), keys)).as_py():
-            lost = keys.filter(pc.not_equal(found.cast(keys.type), keys))[0]
-            raise InputError(f"the album has no item {lost.as_py()}: it changed while it was used, run again")
+        rows = self.find(keys)
+        if len(lost := np.flatnonzero(rows < 0)):
+            key = keys[int(lost[0])].as_py()
+            raise InputError(f"the album has no item {key}: it changed while it was used, run again")
         return rows
+
+    def find(self, keys: pa.Array | pa.ChunkedArray) -> IntArray:
+        """The row of each key; -1 for one that no item has."""
+        hashes, order = self._hashes
+        wanted = hashes64(keys, "item")
+        rows = order[np.minimum(np.searchsorted(hashes, wanted), len(order) - 1)]
+        found = self.columns["key"].take(pa.array(rows)).cast(pa.string())
+        is_same = pc.equal(found, keys.cast(pa.string())).to_numpy(zero_copy_only=False)
+        return np.where(is_same, rows, -1)
 
     @cached_property
     def _hashes(self) -> tuple[NDArray[np.uint64], IntArray]:
@@ -262,7 +278,7 @@ def _named(rows: pa.Table, names: dict[str, dict[str | None, int]]) -> pa.Table:
 def _items(rows: pa.Table) -> list[Item]:
     columns = {name: rows[name].to_pylist() for name in COLUMNS.names if name not in OF_FILE}
     columns["bases"] = [tuple(text.split(" ")) if text else () for text in columns["bases"]]
-    columns["source"] = list(map(read_json, columns["source"]))
+    columns["source"] = list(map(json.loads, columns["source"]))  # noqa: TID251  # written by `_run`
     return [Item(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 

@@ -9,9 +9,11 @@ with the stretches that are there.
 from __future__ import annotations
 
 import hashlib
+import time
 import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -31,8 +33,8 @@ from builders.spool import stored_table, table_in
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors import ALONE, Rank, Ranks, Threads
 from shiftdata.data.metadata.folds import hashes64
-from shiftdata.errors import IntegrityError, StorageError
-from shiftdata.files import whole_file
+from shiftdata.errors import IntegrityError, LockedError, StorageError
+from shiftdata.files import locked, whole_file
 from shiftdata.stable import hash64, hash_of_parts
 from shiftdata.threads import ahead, available_cores, in_threads
 
@@ -43,6 +45,8 @@ READERS = 2 * available_cores()
 FAN, DIGITS = 2, 24
 #: Bytes that are read at first for what is known of a file, and stretches that are read ahead.
 BYTES_OF_KNOWN, AHEAD = 256, 8
+#: Seconds between two looks at stretches that another rank reads.
+WAIT = 0.2
 #: Files whose names are Python texts at once.
 AT_ONCE = 50_000
 #: The list of files.
@@ -59,6 +63,12 @@ KNOWN = pa.schema(
         "size": pa.int64(),
     }
 )
+
+
+def copies_of(album: object) -> Copies | None:
+    """Return the place of the copies that a build has made of an album's files."""
+    reads = vars(album).get("reads")  # asked for as an attribute, it would read them
+    return reads.copies if isinstance(reads, Reads) else None
 
 
 class RawFile(NamedTuple):
@@ -112,10 +122,6 @@ class OfFiles(Protocol):
 
     def decoded(self, item: Item, data: bytes, /) -> Example:
         """The example that the bytes of an item's file are; raises `BadItem` where they cannot be used."""
-
-    @property
-    def reads(self) -> Reads:
-        """What reading the files has shown."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +240,7 @@ def read_once(
         if not kept.is_file():
             on_listed(len(listing))
             with warnings.catch_warnings(action="ignore"):  # what Pillow thinks of a header
-                _copy(album, store, cuts, rank, on_files)
+                _copy(album, store, cuts, folder / ".claims-", rank, on_files)
             _gather(store, cuts, kept)
             for old in {*folder.glob("files-*.arrow")} - {kept}:  # of files that have changed
                 old.unlink(missing_ok=True)
@@ -271,20 +277,44 @@ def _stretches(listing: pa.Table) -> Iterator[Stretch]:
 
 
 def _copy(
-    album: OfFiles, store: Writable, cuts: Sequence[Stretch], rank: Rank, on_files: Callable[[int], object]
+    album: OfFiles,
+    store: Writable,
+    cuts: Sequence[Stretch],
+    claims: Path,
+    rank: Rank,
+    on_files: Callable[[int], object],
 ) -> None:
-    """Read the stretches that are not there."""
+    """Read the stretches that are not there; a lock in the folder of `claims` says who reads one."""
 
     def missing(share: Sequence[Stretch]) -> list[Stretch]:
         there = store.listed()
         return [cut for cut in share if _path(cut.name) not in there]
 
-    def read(cut: Stretch) -> None:
-        if not store.has(_path(cut.name)):  # by now: of another rank
-            store.write(_path(cut.name), _read(album, cut))
+    def read(cut: Stretch) -> bool:
+        """Read a stretch, unless another rank does; return True if it is there."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(claims / cut.name, ""))
+            except LockedError:
+                return False
+            except StorageError:  # no locks here: two ranks may read a file at the same time
+                pass
+            if not store.has(_path(cut.name)):
+                store.write(_path(cut.name), _read(album, cut))
+        return True
 
-    for cut, _ in Ranks(Threads(READERS), rank, missing).run(lambda: read, cuts):
-        on_files(len(cut))
+    claims.mkdir(exist_ok=True)
+    left = list(cuts)
+    while left:
+        others: list[Stretch] = []
+        for cut, is_there in Ranks(Threads(READERS), rank, missing).run(lambda: read, left):
+            if is_there:
+                on_files(len(cut))
+            else:
+                others.append(cut)
+        left = others
+        if left:
+            time.sleep(WAIT)
 
 
 def _read(album: OfFiles, cut: Stretch) -> bytes:

@@ -12,6 +12,7 @@ from builders.albums import LeavesOut
 from builders.describe.card import CARDS, render_card
 from builders.describe.contact_sheet import PREVIEW
 from builders.describe.provenance import provenance_of
+from builders.items import ItemTable
 from builders.recipe import Recipe
 from shiftdata.data.exporting.webdataset.card import renderings as renderings_of_tars
 from shiftdata.data.format.attribution import credited, terms
@@ -26,7 +27,7 @@ from shiftdata.errors import InputError
 
 def draft(recipe: Recipe) -> Manifest:
     """The manifest of a dataset that is not built: no counts, no hashes, no files."""
-    pairs = ((item.license, item.attribution) for item in recipe.album.items())
+    pairs = ItemTable.of(recipe.album.items()).terms()
     return Manifest(
         name=recipe.name,
         family=recipe.family,

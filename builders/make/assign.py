@@ -20,6 +20,8 @@ from shiftdata.data.format.schema import KEY_PATTERN, SPLITS, split_of_fold
 from shiftdata.data.metadata.folds import folds_of_origins, hashes64, strata
 from shiftdata.errors import InputError
 
+#: The number of the split of each fold.
+SPLIT_OF_FOLD = np.array([list(SPLITS).index(split_of_fold(fold)) for fold in range(100)])
 #: The fold of each item.
 Folds: TypeAlias = NDArray[np.int8]
 
@@ -136,10 +138,10 @@ def pick(items: ItemTable, fold_of: Folds, base: Base) -> IntArray:
     # At each severity the same origins, so that trajectories stay whole.
     chosen = items.take(rows)
     severity = np.unique(chosen.severity, return_inverse=True)[1]
-    keys = np.column_stack([chosen.codes("label"), chosen.codes("nuisance"), severity])
-    group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    names = list(SPLITS)
-    split = np.array([names.index(split_of_fold(fold)) for fold in range(100)])[fold_of[rows]]
+    label, nuisance = (chosen.codes(name).astype(np.int64) for name in ("label", "nuisance"))
+    cells = (label * (int(nuisance.max()) + 2) + nuisance + 1) * (int(severity.max()) + 1) + severity
+    group = np.unique(cells, return_inverse=True)[1]
+    split = SPLIT_OF_FOLD[fold_of[rows]]
     cell = group * len(SPLITS) + split
     quota = np.array([quotas(base.per_group)[name] for name in SPLITS])
     counts = np.bincount(cell, minlength=len(SPLITS) * (int(group.max()) + 1))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from builders.albums.reading import OfFiles, read_once
+from builders.albums.reading import OfFiles, copies_of, read_once
 from builders.describe.renderings import describe, description_of
 from builders.filters import Filters
 from builders.filters.scorers import View
@@ -350,8 +350,7 @@ def _filters(reference: str) -> Filters:
 
 def _content(rendered: Rendered) -> Iterator[View]:
     """The untouched content, as it would be published."""
-    album = rendered.recipe.album
-    copies = album.reads.copies if isinstance(album, OfFiles) else None
+    copies = copies_of(rendered.recipe.album)
     for item, data in with_content(rendered.content.items, copies):
         try:
             for sample in render_item(rendered.recipe, "content", item, data):

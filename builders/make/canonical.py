@@ -19,7 +19,7 @@ from builders.describe.card import front_matter
 from builders.describe.renderings import draft
 from builders.items import ItemTable
 from builders.make import assign
-from builders.make.assign import Folds
+from builders.make.assign import SPLIT_OF_FOLD, Folds
 from builders.make.gather import Gathered
 from builders.recipe import Recipe, SomeNuisances
 from shiftdata.data.arrays import FloatArray, IntArray
@@ -29,7 +29,8 @@ from shiftdata.data.format.paths import metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSplit
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.format.written import sizes_of
-from shiftdata.data.metadata import Metadata, metadata_from_table
+from shiftdata.data.metadata import Metadata
+from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import Protocol
@@ -75,41 +76,47 @@ def planned_splits(recipe: Recipe, rows: Metadata) -> list[CanonicalSplit]:
 
 def planned(recipe: Recipe, items: ItemTable, fold_of: Folds) -> Metadata:
     """The rows that the default base will have if none is dropped."""
-    item, nuisance, severity = _cells(
-        recipe, items, assign.pick(items, fold_of, recipe.base(recipe.default_base))
-    )
-    chosen, severities = items.take(item), recipe.severities
-    nuisances = pa.array(recipe.shift.nuisances, pa.string()).take(pa.array(nuisance))
-    keys, of_item = chosen.columns["key"], chosen.columns["key"]
-    is_own = pa.array((chosen.codes("nuisance") >= 0) & (not severities))
-    steps = pa.array(severity).cast(pa.string())
-    made = pc.binary_join_element_wise(keys, nuisances, steps, " ")
+    base, shift = recipe.base(recipe.default_base), recipe.shift
+    item, nuisance, severity = _cells(recipe, items, assign.pick(items, fold_of, base))
+    label = items.codes("label", recipe.album.labels)[item].astype(np.int64)
+    split = SPLIT_OF_FOLD[fold_of[item]]
+    group = label * len(shift.nuisances) + nuisance
+    of_item = items.columns if _is_every(item, items) else items.columns.take(pa.array(item))
+    names = pa.array(shift.nuisances, pa.string()).take(pa.array(nuisance))
+    key, unit = of_item["key"], of_item["key"]
+    if recipe.severities:  # a trajectory has an origin, or an item, under one nuisance
+        unit = pc.if_else(pc.is_null(of_item["severity"]), of_item["key"], of_item["origin"])
+        unit = pc.binary_join_element_wise(unit, names, " ")
+    if recipe.severities or (items.codes("nuisance")[item] < 0).any():
+        # Where an item comes with its nuisance, its row has its key; else this one is as unique.
+        key = pc.binary_join_element_wise(key, names, pa.array(severity).cast(pa.string()), " ")
+        unit = unit if recipe.severities else key
+    steps = np.unique(severity)
+    cell = (split * (int(group.max(initial=0)) + 1) + group) * len(steps) + np.searchsorted(steps, severity)
     columns = {
-        # The key that a row will have, where its item comes with its nuisance; else one that is as unique.
-        "key": pc.if_else(is_own, keys, made),
-        "label": chosen.text("label"),
-        recipe.nuisance: nuisances,
-        "origin": chosen.columns["origin"],
+        "key": key,
+        "split": pa.array(list(SPLITS)).take(pa.array(split)),
         "fold": pa.array(fold_of[item]),
-        "severity": pa.array(severity),
-        "trajectory": pc.binary_join_element_wise(
-            pc.if_else(pa.array(np.isnan(chosen.severity)), of_item, chosen.columns["origin"]), nuisances, " "
-        ),
+        "label": pa.array(label),
+        recipe.nuisance: pa.array(nuisance),
+        "severity": pa.array(severity) if recipe.severities else pa.nulls(len(item), pa.float64()),
+        "group": pa.array(group.astype(np.int32)),
+        "origin": of_item["origin"],
+        "quantile": pa.array(quantiles(cell, hashes64(unit, "quantile"))),
+        **({"trajectory": unit} if recipe.severities else {}),
+        **({"params": of_item["source"]} if _reads_params(recipe) else {}),
     }
-    scale = {"severity": "severity", "trajectory": "trajectory"} if severities else {}
-    rows = metadata_from_table(
-        pa.table(columns),
-        nuisance=recipe.nuisance,
-        origin="origin",
-        fold="fold",
-        **scale,
-        labels=recipe.album.labels,
-        nuisances=recipe.shift.nuisances,
-        name=recipe.name,
-    )
-    if not isinstance(rows.source, pa.Table) or not _reads_params(recipe):
-        return rows
-    return replace(rows, source=rows.source.append_column("params", chosen.columns["source"]))
+    origin = items.origins[0][item]
+    first = np.full(int(origin.max(initial=-1)) + 1, -1)
+    first[origin] = nuisance
+    shared = bool((first[origin] != nuisance).any())
+    labels, nuisances = tuple(recipe.album.labels), tuple(shift.nuisances)
+    return Metadata(pa.table(columns), labels, nuisances, recipe.nuisance, shared, recipe.name)
+
+
+def _is_every(rows: IntArray, items: ItemTable) -> bool:
+    """Return True for all rows in their order."""
+    return len(rows) == len(items) and bool((np.diff(rows) == 1).all())
 
 
 def _cells(recipe: Recipe, items: ItemTable, picked: IntArray) -> tuple[IntArray, IntArray, FloatArray]:

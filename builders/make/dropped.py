@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from builders.albums import LeavesOut
+import pyarrow as pa
+
+from builders.albums import Album, LeavesOut
+from builders.items import ItemTable
 from builders.recipe import Recipe
 from shiftdata.data.format.names import shown
 from shiftdata.data.format.paths import DROPPED, protocol_file
@@ -40,14 +43,23 @@ def read_report(path: Path) -> list[tuple[str, str, str]]:
 
 
 def _rows(recipe: Recipe, folder: Path) -> Iterator[tuple[str, str, str]]:
-    album, places = recipe.album, {}
+    album = recipe.album
     if isinstance(album, LeavesOut):
         yield from ((NO_ITEM, name, why) for name, why in sorted(album.left_out.items()))
-        places = {item.key: album.place(item) for item in album.items()}
     for protocol in recipe.protocols:
         if not (folder / protocol_file(protocol.config_name)).is_file():
             yield NO_ITEM, protocol.config_name, f"not made: {protocol.words()} leaves a set without a row"
     if (folder / DROPPED).is_file():
         with ParquetReader(folder / DROPPED) as file:
-            for row in (row for batch in file.batches() for row in batch.to_pylist()):
-                yield row["base"], places.get(row["key"], row["key"]), row["reason"]
+            for batch in file.batches():
+                places = _places(album, batch["key"])
+                for row, place in zip(batch.to_pylist(), places, strict=True):
+                    yield row["base"], place, row["reason"]
+
+
+def _places(album: Album, keys: pa.Array) -> Iterator[str]:
+    """Name the place of each item among some keys; keys of other things are what they are called."""
+    items = ItemTable.of(album.items())
+    rows = items.find(keys)
+    for key, row in zip(keys.to_pylist(), rows.tolist(), strict=True):
+        yield album.place(items[row]) if row >= 0 and isinstance(album, LeavesOut) else key

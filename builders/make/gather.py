@@ -17,14 +17,14 @@ from builders.filters.report import Stages
 from builders.filters.rules import LACKS
 from builders.filters.scoring import judged_samples
 from builders.items import ItemTable
-from builders.make.assign import Folds
+from builders.make.assign import SPLIT_OF_FOLD, Folds
 from builders.recipe import Recipe
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import added
 from shiftdata.data.format.licenses import row_license
 from shiftdata.data.format.records import by_reason
-from shiftdata.data.format.schema import SPLITS, columns, split_of_fold
+from shiftdata.data.format.schema import SPLITS, columns
 from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.errors import InputError
 
@@ -195,10 +195,9 @@ def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: list[tuple[st
 
 def _item_table(recipe: Recipe, items: ItemTable, fold_of: Folds) -> pa.Table:
     """Return the columns that rows take over from their items; the split by number."""
-    split_of = np.array([list(SPLITS).index(split_of_fold(fold)) for fold in range(100)])
     return pa.table(
         {
-            "split": pa.array(split_of[fold_of]),
+            "split": pa.array(SPLIT_OF_FOLD[fold_of]),
             "fold": pa.array(fold_of, pa.int8()),
             "label": pa.array(items.codes("label", recipe.album.labels).astype(np.int64)),
             **{name: items.columns[name] for name in ("origin", "license", "attribution")},

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from builders.albums.reading import Copies, OfFiles
+from builders.albums.reading import Copies, OfFiles, copies_of
 from builders.blocks import ITEMS_PER_BLOCK, SAMPLES_PER_BLOCK, Block, cut_into_blocks
 from builders.items import ItemTable
 from builders.make.assign import Folds, pick
@@ -86,7 +86,7 @@ def render(
     left = missing(blocks)
     if not left:
         return
-    copies = recipe.album.reads.copies if isinstance(recipe.album, OfFiles) else None
+    copies = copies_of(recipe.album)
     renderer = partial(_renderer, reference, recipe.severities, copies, spool)
     _check_repeatable(recipe, left[0], copies)
     if len(left) == 1:
