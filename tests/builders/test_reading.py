@@ -98,9 +98,8 @@ def test_a_build_opens_each_raw_file_once_and_a_second_build_none(recipe, tmp_pa
     with opens() as first:
         folder = build(str(recipe), tmp_path / "out", workers=1, quiet=True)
     pictures = {name: count for name, count in first.items() if name.endswith(".png") and "_" in name}
-    probed = [name for name, count in pictures.items() if count > 1]  # by the probe for shortcuts
     assert len(pictures) == 40
-    assert set(pictures.values()) <= {1, 2}
+    assert set(pictures.values()) == {1}
     assert first["cut.png"] == 1
     with opens() as again:
         build(str(recipe), tmp_path / "out", workers=1, quiet=True)
@@ -170,7 +169,8 @@ def test_a_damaged_copy_is_not_used_and_a_damaged_stretch_is_named(photos, tmp_p
     album = album_at(photos)
     album = with_known(album, reads=read_once(album, str(tmp_path / "s"), tmp_path / "work"))
     copies, (copy, *_) = copies_of(album), album.items().copies()
-    assert copies is not None and copy is not None
+    assert copies
+    assert copy
     first = album.items()[0]
     assert copies.read(copy) == album.file(first).read_bytes()
     (path,) = (tmp_path / "s").rglob("*.copies")
@@ -192,7 +192,7 @@ def test_files_that_come_while_they_are_listed_are_refused(photos):
     album = album_at(photos)
     assert len(album.reads.known) == 41
     shutil.copy(photos / "art/cat/art_cat_0.png", photos / "art/cat/aaa.png")
-    with pytest.raises(InputError, match="changed while it was listed, at art/cat/art_cat_0.png: run again"):
+    with pytest.raises(InputError, match=r"changed while it was listed, at art/cat/art_cat_0\.png"):
         album.items()
 
 
