@@ -290,7 +290,7 @@ def _write_sorted(runs: Iterable[pa.Table], path: Path, names: dict[str, dict[st
         for number, run in enumerate(runs):
             place = str(path.with_name(f"{number}.run"))
             with pa.OSFile(place, "wb") as file, pa.ipc.new_file(file, run.schema) as writer:
-                writer.write_table(run, max_chunksize=ROWS_OF_BATCH)
+                writer.write_table(run)
             mapped = stack.enter_context(pa.memory_map(place))
             parts.append(pa.ipc.open_file(mapped).read_all())
         sink = stack.enter_context(pa.OSFile(str(path), "wb"))
@@ -302,7 +302,7 @@ def _write_sorted(runs: Iterable[pa.Table], path: Path, names: dict[str, dict[st
 
 def _merged(parts: Sequence[pa.Table]) -> Iterator[pa.Table]:
     """The rows of sorted tables in one order, a stretch of keys at a time."""
-    keys = [_Keys(part["key"]) for part in parts]
+    keys = [Texts(part["key"]) for part in parts]
     marks = sorted(of[at] for of in keys for at in range(0, len(of), ROWS_OF_BATCH))
     starts = [0] * len(parts)
     for mark in [*marks[len(parts) :: max(1, len(parts))], None]:
@@ -314,14 +314,17 @@ def _merged(parts: Sequence[pa.Table]) -> Iterator[pa.Table]:
         starts = ends
 
 
-class _Keys(Sequence[str]):
-    """A column of keys for a binary search."""
+class Texts(Sequence[bytes]):
+    """A sorted column of texts in UTF-8, for a binary search."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
-        self._column = column
+        texts = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        _, bounds, data = texts.buffers()
+        self._bounds = memoryview(bounds or b"").cast("i")[texts.offset :][: len(texts) + 1]
+        self._data = memoryview(data or b"")
 
     def __len__(self) -> int:
-        return len(self._column)
+        return max(0, len(self._bounds) - 1)
 
     def __getitem__(self, at: Any) -> Any:
-        return self._column[at].as_py()
+        return bytes(self._data[self._bounds[at] : self._bounds[at + 1]])

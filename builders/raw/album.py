@@ -194,8 +194,9 @@ class RawAlbum:
     def files(self) -> Iterator[RawFile]:
         """The files whose bytes are items, archive by archive."""
         names = () if self._in_parts else {row.file for row in self._found[0]}
-        for name in sorted(names, key=self.tree.position):
-            yield RawFile(name, self.tree.files[name], self.tree.version(name))
+        for file in self.tree.as_they_lie() if names else ():
+            if file.name in names:
+                yield file
 
     def read(self, name: str) -> bytes:
         """The bytes of a file."""

@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from builders.raw.archives import Archive
+from builders.raw.archives import Archive, Members
 from shiftdata.errors import InputError
 
 COLUMNS = ("image", "domain", "label")
@@ -31,8 +32,11 @@ class Rows(Archive):
     """
 
     def __init__(self, place: Path, *, by_content: bool) -> None:
+        self._by_content = by_content
         super().__init__(place)
-        self._rows = _loaded(place)
+
+    def _listed(self, members: Members) -> None:
+        place, by_content = self.path, self._by_content
         pictures = self._rows.data.column("image")
         if by_content:  # `datasets` keeps them, so that each picture is read once
             options = {"batched": True, "batch_size": 100, "remove_columns": list(COLUMNS)}
@@ -55,7 +59,7 @@ class Rows(Archive):
             if seen[file] > 1:
                 stem, dot, ending = file.rpartition(".")
                 file = f"{stem}_{seen[file]}{dot}{ending}"
-            self.files[file], self._members[file] = size, row
+            members.add(file.encode(), size, row)
 
     def _texts(self, column: str) -> list[str]:
         """A column as text: the names of its classes where it has some, else numbers as they are."""
@@ -69,8 +73,13 @@ class Rows(Archive):
         texts = [str(value) if names is None or value is None else names[value] for value in values]
         return [text.replace("/", "_") for text in texts]
 
-    def read(self, path: str, start: int, size: int) -> bytes:
-        data: bytes = self._rows.data.column("image")[self._members[path]]["bytes"].as_py()
+    @cached_property
+    def _rows(self) -> Any:
+        return _loaded(self.path)
+
+    def read(self, row: int, start: int, size: int) -> bytes:
+        number = self.members["start"][row].as_py()
+        data: bytes = self._rows.data.column("image")[number]["bytes"].as_py()
         return data[start : start + size]
 
 

@@ -59,6 +59,23 @@ class BoundedZip(zipfile.ZipFile):
         return super().open(member, *arguments, **options)
 
 
+class IndexedZip(BoundedZip):
+    """A zip file whose members are known: its list of them, which takes a kilobyte each, is not read."""
+
+    def _RealGetContents(self) -> None:  # noqa: N802  # as `ZipFile` calls it
+        """Read nothing, where `ZipFile` would read the list."""
+
+
+def indexed_member(
+    name: str, size: int, start: int, packed: int, check_sum: int, method: int, flags: int
+) -> zipfile.ZipInfo:
+    """Make the record of a member again from what is known of it."""
+    member = zipfile.ZipInfo(name)
+    member.file_size, member.header_offset, member.compress_size = size, start, packed
+    member.CRC, member.compress_type, member.flag_bits = check_sum, method, flags
+    return member
+
+
 def open_zip(source: Path | bytes, name: str = "") -> BoundedZip:
     """Open a zip file. Its members are read into memory; nothing is written to a path that it names."""
     archive = BoundedZip(source if isinstance(source, Path) else io.BytesIO(source))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.raw import archives
 from builders.raw.album import RawAlbum
 from builders.raw.folders import Folders
 from builders.raw.tree import Tree
@@ -215,3 +216,44 @@ def test_a_text_named_as_a_picture_is_dropped_and_a_png_named_jpg_is_kept(raw):
     assert made.load(loaded["png.jpg"]).data == picture("png", kind="PNG")
     with pytest.raises(BadItem, match="not a readable picture"):
         made.load(loaded["text.jpg"])
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz"])
+def test_an_archive_is_listed_once_until_it_changes(raw, name, monkeypatch, tmp_path):
+    monkeypatch.setattr(archives, "KEPT_FROM", 3)
+    archive = packed(raw, name)
+    whole, expected = album(archive).fingerprint(), dict(Tree(archive).files)
+    (kept,) = (tmp_path / "home/.index").iterdir()
+    with monkeypatch.context() as patched:
+        for listing in ("open_zip", "tar_members"):
+            patched.setattr(archives, listing, lambda *_: pytest.fail("it is listed again"))
+        assert dict(Tree(archive).files) == expected
+        assert album(archive).fingerprint() == whole
+    kept.write_bytes(b"something else")
+    assert album(archive).fingerprint() == whole, "an index that cannot be read is made again"
+    put(raw, "top/photo/cat/3.jpg")
+    archive.unlink()
+    archive.parent.rmdir()
+    assert len(Tree(packed(raw, name)).files) == len(expected) + 1
+    (other,) = (tmp_path / "home/.index").iterdir()
+    assert other != kept
+    assert {path.name for path in archive.parent.iterdir()} == {name}, "nothing is written next to it"
+
+
+def test_a_file_of_a_large_tree_is_found_by_its_path(tmp_path):
+    names = [f"{place}/{number}.jpg" for place in "ab" for number in range(300)]
+    for place in "ab":
+        with zipfile.ZipFile(tmp_path / f"{place}.zip", "w") as stream:
+            for name in names:
+                if name.startswith(place):
+                    stream.writestr(name, name)
+    put(tmp_path, "a/0.jpg", b"longer than the one in the archive")
+    tree = Tree(tmp_path)
+    assert list(tree.files) == sorted(names)
+    assert all(tree.read(name) == name.encode() for name in names if name != "a/0.jpg")
+    assert tree.read("a/0.jpg").startswith(b"longer")
+    assert list(tree.odd) == ["a/0.jpg"]
+    assert "a/nothing.jpg" not in tree.files
+    lies = [file.name for file in tree.as_they_lie()]
+    assert sorted(lies) == sorted(names)
+    assert lies[0] == "a/0.jpg", "those on disk come first"

@@ -137,6 +137,7 @@ def test_ranks_read_different_files_and_agree(photos, tmp_path, monkeypatch):
 
 def test_a_reading_that_was_killed_goes_on_and_a_changed_file_is_read_again(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "FILES_OF_STRETCH", 5)
+    monkeypatch.setattr(reading, "READERS", 1)
     album, read = album_at(photos), list[str]()
     whole = FolderAlbum.read
 
