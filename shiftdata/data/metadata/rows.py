@@ -18,9 +18,10 @@ from shiftdata.data.format.hidden import Answers
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.metadata.columns import BLOCK, FileRows, as_array
+from shiftdata.data.metadata.columns import FileRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
+from shiftdata.data.metadata.texts import joined_texts, positions
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.untrusted.texts import read_json
 
@@ -29,6 +30,8 @@ Array = NDArray[Any]
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
 #: Bytes above which one array of texts needs wider offsets.
 MOST_TEXT = 1 << 31
+#: Keys of which a table is small next to the caches: the keys of all rows are compared with it as they are read.
+FEW_KEYS = 100_000
 #: Of the columns that filters name, the type of the array and the value for a missing one.
 NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
     "split": (np.int8, -1),
@@ -118,31 +121,27 @@ class Metadata:
         table = table if among is None else table.take(pa.array(among))
         yield slice(0, len(table)), table
 
-    def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the row of each of these distinct keys, -1 for none, reading the keys block by block."""
-        kind, result, first = pa.schema({"key": pa.large_string()}), np.full(len(keys), -1, np.int64), 0
-        keys = keys.cast(kind.types[0])
-        parts = (part.cast(kind) for _, part in self.blocks(["key"]))
-        if len(self) <= BLOCK:
-            places = (pc.index_in(part["key"], value_set=keys) for part in parts)
-        else:  # a scanner builds the table of keys once, not for each part; but it imports pandas
-            from pyarrow.dataset import Scanner
+    def rows_of(self, keys: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+        """Return the row of each of these keys, -1 for none.
 
-            batches = (batch for part in parts for batch in part.to_batches())
-            place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys))
-            columns = {"place": place}
-            scanner = Scanner.from_batches(batches, schema=kind, columns=columns, use_threads=False)
-            places = (batch["place"] for batch in scanner.to_batches())
-        for place in places:
+        Of few keys the rows' own are read block by block; of many they are all in memory.
+        """
+        wanted = joined_texts(keys)
+        if len(wanted) > FEW_KEYS:
+            return positions(wanted, joined_texts(self.take(["key"])["key"]))
+        encoded, first = wanted.dictionary_encode(), 0
+        result = np.full(len(encoded.dictionary), -1, np.int64)
+        for _, part in self.blocks(["key"]):
+            place = pc.index_in(part["key"].cast(wanted.type), value_set=encoded.dictionary)
             present = as_array(place.is_valid().cast(pa.uint8()))
             result[as_array(place.drop_null())] = first + np.flatnonzero(present)
-            first += len(place)
-        return result
+            first += len(part)
+        return result[as_array(encoded.indices)]
 
     def keys(self, rows: Array) -> pa.Array:
         """Return the keys of rows, in their order."""
         keys = self.take(["key"], rows)["key"]
-        return (keys if keys.nbytes < MOST_TEXT else keys.cast(pa.large_string())).combine_chunks()
+        return keys.combine_chunks() if keys.nbytes < MOST_TEXT else joined_texts(keys)
 
     def hashes(self, rows: Array, *salt: str | int) -> NDArray[np.uint64]:
         """Return a stable hash of the key of each of these sorted rows."""
@@ -218,7 +217,7 @@ class Metadata:
                 else f"these labels are not those that {self.name} hides: another file, or another copy"
             )
         mine = answers.rows.filter(pc.equal(answers.rows["base"], self.base))
-        rows = self.rows_of(mine["key"].combine_chunks())
+        rows = self.rows_of(mine["key"])
         known = {"nuisance" if name == self.nuisance_column else name for name in hidden.columns} & {*NUMBERS}
         values = {
             name: as_array(mine[self.nuisance_column if name == "nuisance" else name]) for name in known
