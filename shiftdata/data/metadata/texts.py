@@ -24,8 +24,8 @@ PART = 1 << 13
 SAMPLED = 32
 #: Texts that are hashed at once, and the bytes at their ends that count.
 AT_ONCE, LONGEST = 1 << 15, 128
-#: Knuth's multiplier, 2^64 divided by the golden ratio.
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+#: Of each word of a text: powers of Knuth's multiplier, 2^64 divided by the golden ratio.
+MULTIPLIERS = np.cumprod(np.full(LONGEST // 8, 0x9E3779B97F4A7C15, np.uint64))
 
 
 def parts_of(count: int) -> int:
@@ -39,13 +39,13 @@ def spread(texts: pa.Array, parts: int) -> NDArray[np.uint16]:
     shift = np.uint64(65 - parts.bit_length())
     for at in stretches(len(texts) if parts > 1 else 0, AT_ONCE):
         words, length = _words(texts.slice(at.start, AT_ONCE))
-        hashes = length.astype(np.uint64) * GOLDEN
-        for word in words.T:
-            hashes ^= word
-            hashes *= GOLDEN
-            hashes ^= hashes >> np.uint64(32)
+        # Words of zeros must add nothing: a text is padded to the longest one that is hashed with it.
+        hashes = length.astype(np.uint64)
+        for word, multiplier in zip(words.T, MULTIPLIERS, strict=False):
+            hashes += word * multiplier
+        hashes ^= hashes >> np.uint64(32)
         # The high bits of a product depend on all bits of its factors.
-        result[at] = (hashes * GOLDEN) >> shift
+        result[at] = (hashes * MULTIPLIERS[0]) >> shift
     return result
 
 
@@ -75,7 +75,7 @@ def positions(texts: pa.Array, among: pa.Array) -> IntArray:
     result = np.empty(len(texts), np.int64)
     pairs = zip(_split(texts, parts), _split(among, parts), strict=True)
     for mine, theirs in pairs:
-        found = pc.index_in(_taken(texts, mine), value_set=_taken(among, theirs))
+        found = pc.index_in(texts.take(pa.array(mine)), value_set=among.take(pa.array(theirs)))
         # The last is for -1.
         result[mine] = np.append(theirs, -1)[as_array(pc.fill_null(found, -1))]
     return result
@@ -85,10 +85,6 @@ def _split(texts: pa.Array, parts: int) -> Iterator[IntArray]:
     """Yield the positions of the texts of each part, in their order."""
     order, counts = by_code(spread(texts, parts), parts)
     yield from np.split(order, np.cumsum(counts)[:-1])
-
-
-def _taken(texts: pa.Array, rows: IntArray) -> pa.Array:
-    return texts if len(rows) == len(texts) else texts.take(pa.array(rows))
 
 
 def in_order(texts: pa.Array) -> IntArray:
