@@ -30,11 +30,24 @@ def stretches(count: int, size: int = STRETCH) -> Iterator[slice]:
 
 
 def counted(codes: NDArray[np.integer], size: int) -> IntArray:
-    """Count the rows of each code below `size`."""
-    counts = np.zeros(size, np.int64)
+    """Count the rows of each code from 0 to below `size`; those of code -1 count for none."""
+    counts = np.zeros(size + 1, np.int64)
     for at in stretches(len(codes), max(STRETCH, size)):
-        counts += np.bincount(codes[at], minlength=size)
-    return counts
+        counts += np.bincount(codes[at] + 1, minlength=size + 1)
+    return counts[1:]
+
+
+def numbered(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Return the few different values, sorted, and the place of each row's: nan is a value.
+
+    >>> numbered(np.array([2.5, 0, 2.5]))[1]
+    array([1, 0, 1])
+    """
+    known = np.unique(np.concatenate([values[:0], *(np.unique(values[at]) for at in stretches(len(values)))]))
+    places = np.zeros(len(values), np.int64)
+    for at in stretches(len(values) if len(known) > 1 else 0):
+        places[at] = np.searchsorted(known, values[at])
+    return known, places
 
 
 def by_code(codes: NDArray[np.integer], size: int) -> tuple[IntArray, IntArray]:
@@ -58,9 +71,7 @@ def by_code(codes: NDArray[np.integer], size: int) -> tuple[IntArray, IntArray]:
     return order, counts
 
 
-def by_code_and_key(
-    codes: NDArray[np.integer], keys: NDArray[Any], size: int
-) -> tuple[IntArray, IntArray]:
+def by_code_and_key(codes: NDArray[np.integer], keys: NDArray[Any], size: int) -> tuple[IntArray, IntArray]:
     """Return `np.lexsort((keys, codes))` for codes below `size`, and each code's count.
 
     Whole codes are sorted a stretch at a time, in the cache.

@@ -69,7 +69,9 @@ def _opened(dataset: OpenDataset, path: str, names: Sequence[str], use: Callable
             here = dataset.folder / path
             # A footer grows with the rows, as does the number of blocks: parsed for each, it would cost rows
             # times rows.
-            return checked(here, footer=dataset.keep(("footer", path), lambda: untrusted.read_footer(here, name)))
+            return checked(
+                here, footer=dataset.keep(("footer", path), lambda: untrusted.read_footer(here, name))
+            )
         if record is not None and record.bytes <= SMALL:
             return whole()
         try:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import counted
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.hidden import Answers
@@ -30,7 +31,7 @@ Array = NDArray[Any]
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
 #: Bytes above which one array of texts needs wider offsets.
 MOST_TEXT = 1 << 31
-#: Keys of which a table is small next to the caches: the keys of all rows are compared with it as they are read.
+#: Keys of which a table is small: those of all rows are looked up in it as they are read.
 FEW_KEYS = 100_000
 #: Of the columns that filters name, the type of the array and the value for a missing one.
 NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
@@ -136,7 +137,8 @@ class Metadata:
             present = as_array(place.is_valid().cast(pa.uint8()))
             result[as_array(place.drop_null())] = first + np.flatnonzero(present)
             first += len(part)
-        return result[as_array(encoded.indices)]
+        rows: NDArray[np.int64] = result[as_array(encoded.indices)]
+        return rows
 
     def keys(self, rows: Array) -> pa.Array:
         """Return the keys of rows, in their order."""
@@ -372,8 +374,7 @@ class Metadata:
     @cached_property
     def group_counts(self) -> NDArray[np.int64]:
         """The number of rows of each group, in all splits."""
-        size = len(self.labels) * len(self.nuisances)
-        return np.bincount(self.group[self.group >= 0], minlength=size).astype(np.int64)
+        return counted(self.group, len(self.labels) * len(self.nuisances))
 
     @property
     def groups(self) -> Mapping[str, Array]:

@@ -1,13 +1,12 @@
-"""Joins, codes and order of millions of texts, a part of them at a time.
+"""Joins and order of millions of texts, a part of them at a time.
 
-A table of all texts is far larger than the processor's caches, and each look-up in it waits for memory: a join
-of 30 M keys costs 30 times one of 3 M. Parts of a few thousand texts, by hash or by range, are joined and
-sorted in the cache, by the same functions of Arrow and with the same result.
+A table of all texts is far larger than the processor's caches, and each look-up in it waits for memory. Parts of
+a few thousand texts, by hash or by range, are joined and sorted in the cache, by the same functions of Arrow and
+with the same result.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,7 +33,7 @@ def parts_of(count: int) -> int:
 
 
 def spread(texts: pa.Array, parts: int) -> NDArray[np.uint16]:
-    """Return the part of each text, below `parts`, by a hash that only has to be even: it is stored nowhere."""
+    """Return the part of each text, below `parts`, by a hash that is stored nowhere."""
     result = np.zeros(len(texts), np.uint16)
     shift = np.uint64(65 - parts.bit_length())
     for at in stretches(len(texts) if parts > 1 else 0, AT_ONCE):
@@ -87,15 +86,16 @@ def _split(texts: pa.Array, parts: int) -> Iterator[IntArray]:
     yield from np.split(order, np.cumsum(counts)[:-1])
 
 
-def in_order(texts: pa.Array) -> IntArray:
+def text_order(texts: pa.Array) -> IntArray:
     """Return the positions of texts in the order of their bytes, which is that of `pc.sort_indices`.
 
     Texts are put into ranges by the eight bytes after what all begin with, and each range is sorted.
     """
     if len(texts) <= 2 * PART:
         return as_array(pc.sort_indices(texts)).astype(np.int64)
-    ends = pc.min_max(texts)
-    begin = len(os.path.commonprefix([end.as_py().encode() for end in ends.values()]))
+    least, most = (end.as_py().encode() for end in pc.min_max(texts).values())
+    pairs = enumerate(zip(least, most, strict=False))
+    begin = next((place for place, (left, right) in pairs if left != right), len(least))
     words = np.empty(len(texts), np.uint64)
     for at in stretches(len(texts), AT_ONCE):
         part = pc.binary_slice(texts.slice(at.start, AT_ONCE).view(pa.large_binary()), begin, begin + 8)
@@ -111,5 +111,5 @@ def in_order(texts: pa.Array) -> IntArray:
     for end, count in zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True):
         rows = order[end - count : end]
         if count:
-            order[end - count : end] = rows[in_order(texts.take(pa.array(rows)))]
+            order[end - count : end] = rows[text_order(texts.take(pa.array(rows)))]
     return order

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.data.arrays import FloatArray, IntArray, by_code_and_key
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +123,16 @@ def pairs(
     group: IntArray, origin: IntArray, sums: FloatArray, groups: int, origins: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Add up rows that share group and origin: the sorted pairs, and the sums of each column."""
-    code = group.astype(np.int64) * max(1, origins) + origin
-    if groups * origins <= 4 * len(code):  # a table of all pairs is faster than sorting
+    if groups * origins <= 4 * len(group):  # a table of all pairs is faster than sorting
+        code = group.astype(np.int64) * max(1, origins) + origin
         pair = np.flatnonzero(np.bincount(code, minlength=groups * origins))
         columns = [np.bincount(code, column, groups * origins)[pair] for column in sums.T]
-    else:
-        pair, place = np.unique(code, return_inverse=True)
-        columns = [np.bincount(place, column, len(pair)) for column in sums.T]
-    return *np.divmod(pair, max(1, origins)), np.stack(columns, axis=-1)
+        return *np.divmod(pair, max(1, origins)), np.stack(columns, axis=-1)
+    order = by_code_and_key(group, origin, groups)[0]
+    group, origin, sums = group[order].astype(np.int64), origin[order].astype(np.int64), sums[order]
+    begins = np.append(True, (np.diff(group) != 0) | (np.diff(origin) != 0))[: len(order)]
+    if not begins.all():
+        place, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+        sums = np.stack([np.bincount(place, column, len(first)) for column in sums.T], axis=-1)
+        group, origin = group[first], origin[first]
+    return group, origin, sums

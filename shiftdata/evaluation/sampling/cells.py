@@ -52,7 +52,8 @@ class Cells:
         order = by_code(cell_of_row[shuffled], len(self))[0]
         kept = np.minimum(self.counts, take)
         places = np.arange(kept.sum()) + np.repeat(self.starts - (np.cumsum(kept) - kept), kept)
-        return shuffled[order[places]]
+        rows: IntArray = shuffled[order[places]]
+        return rows
 
 
 def cells_of(
@@ -88,9 +89,7 @@ def cells_of(
             f"sample from the others, or ids=... with the {kind}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
-    return Cells(
-        ids=ids, counts=counts, starts=np.cumsum(counts) - counts, order=by_code(numbers, size)[0]
-    )
+    return Cells(ids=ids, counts=counts, starts=np.cumsum(counts) - counts, order=by_code(numbers, size)[0])
 
 
 def _small_ids(name: str, values: ArrayLike) -> NDArray[np.signedinteger]:

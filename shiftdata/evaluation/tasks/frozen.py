@@ -22,7 +22,7 @@ from shiftdata.data.format.typed import record
 from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.columns import as_array, check_draws, read_columns
-from shiftdata.data.metadata.texts import in_order, joined_texts
+from shiftdata.data.metadata.texts import joined_texts, text_order
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
 from shiftdata.untrusted.parquet import ParquetReader
@@ -109,7 +109,7 @@ def _sorted_keys(metadata: Metadata, sets: Mapping[str, RowSet]) -> Iterator[pa.
     for name, rows in sets.items():
         counts = np.ones(len(rows.indices), np.int64) if rows.counts is None else rows.counts
         keys = joined_texts(metadata.take(["key"], rows.indices)["key"])
-        order = in_order(keys)
+        order = text_order(keys)
         for start in range(0, max(1, len(order)), KEYS_PER_GROUP):
             group = order[start : start + KEYS_PER_GROUP]
             columns = {
@@ -126,8 +126,8 @@ def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple
     keys, of_set, counts = [], [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     for table in _tables(path):
         keys += table["key"].chunks
-        number, texts = _encoded(table["split"])
-        known = [names.setdefault(name, len(names)) for name in texts.to_pylist()]
+        number, splits = _encoded(table["split"])
+        known = [names.setdefault(name, len(names)) for name in splits.to_pylist()]
         of_set.append(np.array(known, np.int32)[number])
         counts.append(as_array(table["count"]))
     texts = pa.chunked_array(keys, pa.string())
