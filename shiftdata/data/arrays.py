@@ -19,12 +19,15 @@ FloatArray: TypeAlias = NDArray[np.float64]
 #: Rows of which the numbers of a step stay in the processor's cache. Temporaries of tens of millions of rows
 #: are new pages of memory each time, which cost more than the arithmetic.
 STRETCH = 1 << 17
+#: Rows of several codes that are sorted together.
+TOGETHER = 1 << 12
 #: Codes below this are sorted by radix, in 16 bits.
 RADIX = 1 << 16
 
 
-def stretches(count: int, size: int = STRETCH) -> Iterator[slice]:
-    """Yield slices that cover `count` rows."""
+def stretches(count: int, size: int | None = None) -> Iterator[slice]:
+    """Yield slices that cover `count` rows, `STRETCH` or `size` rows each."""
+    size = size or STRETCH
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))
 
@@ -74,12 +77,12 @@ def by_code(codes: NDArray[np.integer], size: int) -> tuple[IntArray, IntArray]:
 def by_code_and_key(codes: NDArray[np.integer], keys: NDArray[Any], size: int) -> tuple[IntArray, IntArray]:
     """Return `np.lexsort((keys, codes))` for codes below `size`, and each code's count.
 
-    Whole codes are sorted a stretch at a time, in the cache.
+    Each code is sorted on its own, or with others of few rows, in the cache.
     """
     order, counts = by_code(codes, size)
     ends, start = np.cumsum(counts), 0
     while start < len(order):
-        first, last = np.searchsorted(ends, [start, start + STRETCH], side="right").tolist()
+        first, last = np.searchsorted(ends, [start, start + TOGETHER], side="right").tolist()
         stop = int(ends[max(first, last - 1)])
         part = order[start:stop]
         within = keys[part]

@@ -1,8 +1,8 @@
 """Joins and order of millions of texts, a part of them at a time.
 
-A table of all texts is far larger than the processor's caches, and each look-up in it waits for memory. Parts of
-a few thousand texts, by hash or by range, are joined and sorted in the cache, by the same functions of Arrow and
-with the same result.
+A table of all texts is far larger than the processor's caches, and each look-up in it waits for memory.
+Parts of a few thousand texts, by hash or by range, are joined and sorted in the cache, by the same functions
+of Arrow and with the same result.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shiftdata.data.arrays import IntArray, as_narrow_ids, by_code, counted, one_of
+from shiftdata.data.arrays import IntArray, as_narrow_ids, by_code, counted, one_of, stretches
 from shiftdata.errors import InputError
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
@@ -39,16 +39,20 @@ class Cells:
 
     def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         """Draw a row of each of the given cells, uniformly, with replacement."""
-        # Exact enough: counts are far below 2**53.
-        place = (generator.random(cells.shape) * self.counts[cells]).astype(np.int64)
-        rows: IntArray = self.order[self.starts[cells] + place]
+        rows = np.empty(len(cells), np.int64)
+        for at in stretches(len(cells)):
+            mine = cells[at]
+            # Exact enough: counts are far below 2**53.
+            place = (generator.random(len(mine)) * self.counts[mine]).astype(np.int64)
+            rows[at] = self.order[self.starts[mine] + place]
         return rows
 
     def first(self, take: int, generator: np.random.Generator) -> IntArray:
         """Return the first rows of each cell in a random order of its rows."""
         shuffled = generator.permutation(self.n_rows)
-        cell_of_row = np.empty(self.n_rows, np.min_scalar_type(len(self)))
-        cell_of_row[self.order] = np.repeat(np.arange(len(self)), self.counts)
+        cells = np.arange(len(self), dtype=np.min_scalar_type(len(self)))
+        cell_of_row = np.empty(self.n_rows, cells.dtype)
+        cell_of_row[self.order] = np.repeat(cells, self.counts)
         order = by_code(cell_of_row[shuffled], len(self))[0]
         kept = np.minimum(self.counts, take)
         places = np.arange(kept.sum()) + np.repeat(self.starts - (np.cumsum(kept) - kept), kept)
