@@ -55,7 +55,9 @@ def test_no_texts_and_missing_ones() -> None:
 
 
 def test_parts_are_even_and_the_same_next_to_any_text() -> None:
-    keys = pa.array([f"label{n % 7}-content-image-{n:06d}-style{n % 20}" for n in range(6400)], pa.large_string())
+    keys = pa.array(
+        [f"label{n % 7}-content-image-{n:06d}-style{n % 20}" for n in range(6400)], pa.large_string()
+    )
     parts = texts.spread(keys, 64)
     assert np.bincount(parts, minlength=64).max() < 200  # 100 on average
     # A longer text in the same stretch pads all others, which must not move them.

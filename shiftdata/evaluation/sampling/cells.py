@@ -50,8 +50,8 @@ class Cells:
     def first(self, take: int, generator: np.random.Generator) -> IntArray:
         """Return the first rows of each cell in a random order of its rows."""
         shuffled = generator.permutation(self.n_rows)
-        cells = np.arange(len(self), dtype=np.min_scalar_type(len(self)))
-        cell_of_row = np.empty(self.n_rows, cells.dtype)
+        cells: NDArray[np.integer] = np.arange(len(self)).astype(np.min_scalar_type(len(self)))
+        cell_of_row: NDArray[np.integer] = np.empty(self.n_rows, cells.dtype)
         cell_of_row[self.order] = np.repeat(cells, self.counts)
         order = by_code(cell_of_row[shuffled], len(self))[0]
         kept = np.minimum(self.counts, take)
