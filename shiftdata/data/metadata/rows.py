@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.data.arrays import counted
+from shiftdata.data.arrays import counted, stretches
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.hidden import Answers
@@ -247,9 +247,10 @@ class Metadata:
     @cached_property
     def group(self) -> Array:
         """The group of each row, `label * nuisances + nuisance`; -1 for none."""
-        numbers = self.label * len(self.nuisances)
-        numbers += self.nuisance
-        numbers[(self.nuisance < 0) | (self.label < 0)] = -1
+        numbers = np.empty(len(self), self.label.dtype)
+        for at in stretches(len(self)):
+            label, nuisance = self.label[at], self.nuisance[at]
+            numbers[at] = np.where((label < 0) | (nuisance < 0), -1, label * len(self.nuisances) + nuisance)
         return numbers
 
     @cached_property
