@@ -39,6 +39,13 @@ def test_counts_leave_out_rows_of_no_code() -> None:
     assert arrays.counted(np.array([-1, 2, 0, 2, -1] * 9), 4).tolist() == [9, 0, 18, 0]
 
 
+@pytest.mark.parametrize(("kind", "most"), [(np.int8, 127), (np.uint16, 65535)])
+def test_the_largest_code_of_a_type_is_counted(kind: type, most: int) -> None:
+    codes = np.array([most, 0, most], kind)
+    assert arrays.by_code(codes, most + 1)[0].tolist() == [1, 0, 2]
+    assert arrays.counted(codes, most + 1)[[0, most]].tolist() == [1, 2]
+
+
 def test_different_values_are_numbered_nan_too() -> None:
     values = np.tile([2.5, np.nan, 0.0, 2.5], 30)
     known, places = arrays.numbered(values)

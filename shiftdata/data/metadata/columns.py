@@ -67,11 +67,9 @@ def _opened(dataset: OpenDataset, path: str, names: Sequence[str], use: Callable
         if dataset.folder is not None:
             dataset.store.info(path)  # refuses a pipe, which has no end
             here = dataset.folder / path
-            # A footer grows with the rows, as does the number of blocks: parsed for each, it would cost rows
-            # times rows.
-            return checked(
-                here, footer=dataset.keep(("footer", path), lambda: untrusted.read_footer(here, name))
-            )
+            # Parsed for each block of rows, a footer that describes all would cost rows times rows.
+            footer = dataset.keep(("footer", path), lambda: untrusted.read_footer(here, name))
+            return checked(here, footer=footer)
         if record is not None and record.bytes <= SMALL:
             return whole()
         try:

@@ -109,7 +109,7 @@ def _of_role(task: TaskRows, name: str, keys: Any) -> tuple[Any, Role | None]:
     if first.dtype.kind in "iu":  # as batches have them
         numbers = np.asarray(keys).astype(np.int64).view(np.uint64)
         return [f"{key:016x}" for key in numbers.tolist()], "unlabelled"
-    hashed = len(first) > 0 and pc.index(key_array(task, name, "unlabelled"), first[0]).as_py() >= 0
+    hashed = len(first) > 0 and pc.index(key_array(task, name, "unlabelled"), str(first[0])).as_py() >= 0
     return keys, "unlabelled" if hashed else None
 
 
