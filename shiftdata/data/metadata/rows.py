@@ -29,8 +29,6 @@ from shiftdata.untrusted.texts import read_json
 Array = NDArray[Any]
 #: The columns of a metadata table; the column of the nuisance has its own name instead of `nuisance`.
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
-#: Bytes above which one array of texts needs wider offsets.
-MOST_TEXT = 1 << 31
 #: Keys of which a table is small: those of all rows are looked up in it as they are read.
 FEW_KEYS = 100_000
 #: Of the columns that filters name, the type of the array and the value for a missing one.
@@ -142,8 +140,7 @@ class Metadata:
 
     def keys(self, rows: Array) -> pa.Array:
         """Return the keys of rows, in their order."""
-        keys = self.take(["key"], rows)["key"]
-        return keys.combine_chunks() if keys.nbytes < MOST_TEXT else joined_texts(keys)
+        return joined_texts(self.take(["key"], rows)["key"])
 
     def hashes(self, rows: Array, *salt: str | int) -> NDArray[np.uint64]:
         """Return a stable hash of the key of each of these sorted rows."""

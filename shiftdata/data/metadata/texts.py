@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from shiftdata.data.arrays import RADIX, IntArray, by_code, stretches
 from shiftdata.data.metadata.columns import as_array
 
+#: Bytes above which one array of texts needs wider offsets.
+MOST_TEXT = 1 << 31
 #: The texts of a part, on average.
 PART = 1 << 13
 #: Of this many texts one is looked at, to find the bounds of ranges.
@@ -50,7 +52,7 @@ def spread(texts: pa.Array, parts: int) -> NDArray[np.uint16]:
 
 def _words(texts: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.integer]]:
     """Return the last bytes of each text as words of 8, padded with zeros, and its length."""
-    texts = pc.fill_null(texts, "") if texts.null_count else texts
+    texts = pc.fill_null(texts.cast(pa.large_string()), "")
     length = as_array(pc.binary_length(texts))
     width = -(-int(length.max(initial=1)) // 8) * 8
     if width > LONGEST:
@@ -63,8 +65,8 @@ def _words(texts: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.integer]]:
 
 
 def joined_texts(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return texts as one array, whose offsets are wide enough for any number of them."""
-    texts = texts.cast(pa.large_string())
+    """Return texts as one array, with offsets as wide as they need: a copy may be gigabytes."""
+    texts = texts if texts.nbytes < MOST_TEXT else texts.cast(pa.large_string())
     return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 
 
@@ -74,10 +76,17 @@ def positions(texts: pa.Array, among: pa.Array) -> IntArray:
     result = np.empty(len(texts), np.int64)
     pairs = zip(_split(texts, parts), _split(among, parts), strict=True)
     for mine, theirs in pairs:
-        found = pc.index_in(texts.take(pa.array(mine)), value_set=among.take(pa.array(theirs)))
+        pair = (
+            of.take(pa.array(rows)).cast(pa.large_string()) for of, rows in ((texts, mine), (among, theirs))
+        )
+        found = pc.index_in(*pair)
         # The last is for -1.
         result[mine] = np.append(theirs, -1)[as_array(pc.fill_null(found, -1))]
     return result
+
+
+def _taken(texts: pa.Array, rows: IntArray) -> pa.Array:
+    return texts.take(pa.array(rows)).cast(pa.large_string())
 
 
 def _split(texts: pa.Array, parts: int) -> Iterator[IntArray]:
@@ -98,7 +107,8 @@ def text_order(texts: pa.Array) -> IntArray:
     begin = next((place for place, (left, right) in pairs if left != right), len(least))
     words = np.empty(len(texts), np.uint64)
     for at in stretches(len(texts), AT_ONCE):
-        part = pc.binary_slice(texts.slice(at.start, AT_ONCE).view(pa.large_binary()), begin, begin + 8)
+        part = texts.slice(at.start, AT_ONCE).cast(pa.large_string()).view(pa.large_binary())
+        part = pc.binary_slice(part, begin, begin + 8)
         words[at] = _words(part.view(pa.large_string()))[0][:, 0].byteswap()
     bounds = np.unique(np.sort(words[::SAMPLED])[:: PART // SAMPLED])
     if len(bounds) < 2:

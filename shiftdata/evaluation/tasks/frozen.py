@@ -108,7 +108,7 @@ def _length(metadata: Metadata, sets: Mapping[str, RowSet]) -> int:
 def _sorted_keys(metadata: Metadata, sets: Mapping[str, RowSet]) -> Iterator[pa.Table]:
     for name, rows in sets.items():
         counts = np.ones(len(rows.indices), np.int64) if rows.counts is None else rows.counts
-        keys = joined_texts(metadata.take(["key"], rows.indices)["key"])
+        keys = metadata.keys(rows.indices)
         order = text_order(keys)
         for start in range(0, max(1, len(order)), KEYS_PER_GROUP):
             group = order[start : start + KEYS_PER_GROUP]
@@ -130,7 +130,8 @@ def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple
         known = [names.setdefault(name, len(names)) for name in splits.to_pylist()]
         of_set.append(np.array(known, np.int32)[number])
         counts.append(as_array(table["count"]))
-    texts = pa.chunked_array(keys, pa.string())
+    texts = joined_texts(pa.chunked_array(keys, pa.string()))
+    keys.clear()  # each copy of all keys may be gigabytes
     rows, sets, times = metadata.rows_of(texts), np.concatenate(of_set), np.concatenate(counts)
     if missing := int(np.count_nonzero(rows < 0)):
         raise InputError(
