@@ -110,6 +110,10 @@ class Measured:
     peak: float
     failed: str = ""
 
+    def growth(self, larger: Measured) -> tuple[float, float]:
+        """Return how many times as much processor time and memory a larger dataset takes."""
+        return larger.busy / self.busy, larger.peak / self.peak
+
     def __str__(self) -> str:
         times = self.failed or f"{self.seconds:.2f} {self.busy:6.2f}"
         return f"{times:>15} {self.peak:5.2f}"
@@ -236,7 +240,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--only", nargs="+", default=[""], help="steps whose names contain any of these")
     parser.add_argument("--folder", type=Path, help="keeps what is written for another run")
-    parser.add_argument("--limit", type=float, default=8.0)
+    parser.add_argument("--limit", type=float, default=8.0, help="GB of memory at which a step is stopped")
+    parser.add_argument("--repeat", type=int, default=1, help="times that each step is run; the least counts")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folders = {}
@@ -252,19 +257,27 @@ def main() -> None:
             + "".join(f"{rows:>22,}" for rows in folders)
             + "  x rows: x busy, x GB"
         )
-        for name, (before, timed) in steps().items():
-            if not any(one in name for one in given.only):
+        faster = []
+        for name, step in steps().items():
+            if not any(text in name for text in given.only):
                 continue
-            done = {rows: measured(folder, before, timed, given.limit) for rows, folder in folders.items()}
-            grown = [
-                f"{after / rows:g}: {done[after].busy / done[rows].busy:.1f}, "
-                f"{done[after].peak / done[rows].peak:.1f}"
-                for rows, after in pairwise(sorted(done))
+            done = {rows: least(folder, step, given) for rows, folder in folders.items()}
+            growth = [
+                (after / rows, done[rows].growth(done[after])) for rows, after in pairwise(sorted(done))
             ]
+            shown = "; ".join(f"{rows:g}: {busy:.1f}, {peak:.1f}" for rows, (busy, peak) in growth)
             print(
-                f"{name:<24}" + "".join(f" {one}" for one in done.values()) + "  " + "; ".join(grown),
-                flush=True,
+                f"{name:<24}" + "".join(f" {figures}" for figures in done.values()) + f"  {shown}", flush=True
             )
+            if any(max(grown) > rows for rows, grown in growth):
+                faster.append(name)
+        print(f"\ngrow faster than rows: {', '.join(faster) or 'none'}")
+
+
+def least(folder: Path, step: tuple[str, str], given: argparse.Namespace) -> Measured:
+    """Return the run of a step that took the least processor time: what others do only adds to it."""
+    runs = [measured(folder, *step, given.limit) for _ in range(given.repeat)]
+    return min(runs, key=lambda run: run.busy)
 
 
 if __name__ == "__main__":

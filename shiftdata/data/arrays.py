@@ -5,7 +5,7 @@ Nothing here knows torch or pandas: whatever `numpy.asarray` can read is read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,81 @@ from shiftdata.errors import InputError
 BoolArray: TypeAlias = NDArray[np.bool_]
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
+#: Rows of which the numbers of a step stay in the processor's cache. Temporaries of tens of millions of rows
+#: are new pages of memory each time, which cost more than the arithmetic.
+STRETCH = 1 << 17
+#: Rows of several codes that are sorted together.
+TOGETHER = 1 << 12
+#: Codes below this are sorted by radix, in 16 bits.
+RADIX = 1 << 16
+
+
+def stretches(count: int, size: int | None = None) -> Iterator[slice]:
+    """Yield slices that cover `count` rows, `STRETCH` or `size` rows each."""
+    size = size or STRETCH
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def counted(codes: NDArray[np.integer], size: int) -> IntArray:
+    """Count the rows of each code from 0 to below `size`; those of code -1 count for none."""
+    counts = np.zeros(size + 1, np.int64)
+    for at in stretches(len(codes), max(STRETCH, size)):
+        counts += np.bincount(np.add(codes[at], 1, dtype=np.int64), minlength=size + 1)
+    return counts[1:]
+
+
+def numbered(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Return the few different values, sorted, and the place of each row's: nan is a value.
+
+    >>> numbered(np.array([2.5, 0, 2.5]))[1]
+    array([1, 0, 1])
+    """
+    known = np.unique(np.concatenate([values[:0], *(np.unique(values[at]) for at in stretches(len(values)))]))
+    places = np.zeros(len(values), np.int64)
+    for at in stretches(len(values) if len(known) > 1 else 0):
+        places[at] = np.searchsorted(known, values[at])
+    return known, places
+
+
+def by_code(codes: NDArray[np.integer], size: int) -> tuple[IntArray, IntArray]:
+    """Return the rows in the order of their codes below `size`, equal ones in theirs, and each code's count.
+
+    A counting sort, stretch by stretch: a sort of all rows at once misses the cache in each of its passes.
+
+    >>> by_code(np.array([1, 0, 1, 3]), 4)
+    (array([1, 0, 2, 3]), array([1, 2, 0, 1]))
+    """
+    if size > RADIX:
+        return np.argsort(codes, kind="stable"), counted(codes, size)
+    counts = counted(codes, size)
+    order, following = np.empty(len(codes), np.int64), np.cumsum(counts) - counts
+    for at in stretches(len(codes)):
+        part = codes[at].astype(np.uint16)
+        mine, here = np.argsort(part, kind="stable"), np.bincount(part, minlength=size)
+        place = np.arange(len(part)) + np.repeat(following - (np.cumsum(here) - here), here)
+        order[place] = mine + at.start
+        following += here
+    return order, counts
+
+
+def by_code_and_key(codes: NDArray[np.integer], keys: NDArray[Any], size: int) -> tuple[IntArray, IntArray]:
+    """Return `np.lexsort((keys, codes))` for codes below `size`, and each code's count.
+
+    Each code is sorted on its own, or with others of few rows, in the cache.
+    """
+    order, counts = by_code(codes, size)
+    ends, start = np.cumsum(counts), 0
+    while start < len(order):
+        first, last = np.searchsorted(ends, [start, start + TOGETHER], side="right").tolist()
+        stop = int(ends[max(first, last - 1)])
+        part = order[start:stop]
+        within = keys[part]
+        alone = stop - start == counts[first]
+        mine = np.argsort(within, kind="stable") if alone else np.lexsort((within, codes[part]))
+        order[start:stop] = part[mine]
+        start = stop
+    return order, counts
 
 
 def as_numbers(name: str, values: Any, *, ndim: int | None = 1) -> NDArray[Any]:
@@ -37,11 +112,18 @@ def as_numbers(name: str, values: Any, *, ndim: int | None = 1) -> NDArray[Any]:
 
 def as_ids(name: str, values: Any, n: int | None = None, *, also: int | None = None) -> IntArray:
     """Class or group ids: whole numbers from 0 to n - 1, or equal to `also`."""
+    return as_narrow_ids(name, values, n, also=also).astype(np.int64, copy=False)
+
+
+def as_narrow_ids(
+    name: str, values: Any, n: int | None = None, *, also: int | None = None
+) -> NDArray[np.signedinteger]:
+    """Ids as `as_ids` gives them, in the signed type that they have: to compare and to count."""
     array = as_numbers(name, values)
     if array.dtype.kind == "f":
         _refuse(name, array != np.floor(array), "not whole numbers", "give ids, not scores")
         _refuse(name, np.abs(array) > 2**53, "beyond 2**53 or infinite", "give ids, not scores")
-    ids = array.astype(np.int64, copy=False)
+    ids: NDArray[np.signedinteger] = array if array.dtype.kind == "i" else array.astype(np.int64)
     # Two passes over the array are enough when all is well; the rows are only looked up when not.
     if ids.min() < 0:
         _refuse(name, (ids < 0) & (ids != also), "negative", "ids start at 0", ids)
@@ -50,10 +132,10 @@ def as_ids(name: str, values: Any, n: int | None = None, *, also: int | None = N
     return ids
 
 
-def as_predictions(values: Any) -> IntArray:
+def as_predictions(values: Any) -> NDArray[np.signedinteger]:
     """Predicted class ids, from ids or from a row of class scores for each example (the largest wins)."""
     array = as_numbers("predictions", values, ndim=None)
-    return as_ids("predictions", array) if array.ndim == 1 else np.asarray(array.argmax(axis=1), np.int64)
+    return as_narrow_ids("predictions", array) if array.ndim == 1 else np.asarray(array.argmax(axis=1))
 
 
 def as_floats(name: str, values: Any, *, ndim: int = 1) -> FloatArray:

@@ -38,6 +38,17 @@ def test_a_task_reads_numbers_alone(tiny, read, of, more):
     assert read[-1] == "key"
 
 
+def test_a_footer_is_parsed_once_for_all_blocks(copy, monkeypatch):
+    for path in (copy / "metadata").rglob("*.parquet"):
+        pq.write_table(pq.read_table(path), path, row_group_size=4)
+    footers, plain = [], columns.untrusted.read_footer
+    monkeypatch.setattr(columns.untrusted, "read_footer", lambda *given: footers.append(1) or plain(*given))
+    monkeypatch.setattr(columns, "BLOCK", 7)
+    rows = sd.task(str(copy)).metadata
+    assert len(list(rows.blocks(["key"]))) > 3 * len(rows.source.files)
+    assert len(footers) <= len(rows.source.files)
+
+
 @pytest.mark.slow
 def test_stretches_of_few_rows_give_the_same(tiny, copy, monkeypatch, tmp_path):
     drawn = sd.protocol("label-shift", alpha=3, replacement=True)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import stretches
 from shiftdata.data.format.licenses import rights
 from shiftdata.data.format.records import Clause, Condition, Filters
 from shiftdata.data.format.schema import SPLITS
@@ -168,15 +169,21 @@ def matches(columns: Mapping[str, Array], filters: Filters, among: Array | None 
     A split is the number of its name, a missing number is -1 or nan.
     """
     mask = np.zeros(len(next(iter(columns.values())) if among is None else among), dtype=bool)
-    for clause in filters:
-        mine: Array | slice = slice(None)  # then the rows left: few, after the first condition
-        for name, operator, value in clause:
-            if name in columns:
-                column = columns[name][mine if among is None else among[mine]]
-                left = np.flatnonzero(_holds(column, name, operator, value))
-                mine = left if isinstance(mine, slice) else mine[left]
-        mask[mine] = True
+    for at in stretches(len(mask)):
+        for clause in filters:
+            mask[at][_kept(columns, clause, at if among is None else among[at])] = True
     return mask
+
+
+def _kept(columns: Mapping[str, Array], clause: Clause, rows: Array | slice) -> Array | slice:
+    """Return which of some rows a clause keeps; after the first condition only those left are compared."""
+    kept: Array | slice = slice(None)
+    for name, operator, value in clause:
+        if name in columns:
+            column = columns[name][rows][kept] if isinstance(rows, slice) else columns[name][rows[kept]]
+            left = np.flatnonzero(_holds(column, name, operator, value))
+            kept = left if isinstance(kept, slice) else kept[left]
+    return kept
 
 
 def _holds(column: Array, name: str, operator: str, value: Any) -> Array:

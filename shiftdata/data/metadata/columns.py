@@ -66,7 +66,10 @@ def _opened(dataset: OpenDataset, path: str, names: Sequence[str], use: Callable
     try:
         if dataset.folder is not None:
             dataset.store.info(path)  # refuses a pipe, which has no end
-            return checked(dataset.folder / path)
+            here = dataset.folder / path
+            # Parsed for each block of rows, a footer that describes all would cost rows times rows.
+            footer = dataset.keep(("footer", path), lambda: untrusted.read_footer(here, name))
+            return checked(here, footer=footer)
         if record is not None and record.bytes <= SMALL:
             return whole()
         try:

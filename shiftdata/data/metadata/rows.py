@@ -12,23 +12,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import counted, stretches
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.hidden import Answers
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.metadata.columns import BLOCK, FileRows, as_array
+from shiftdata.data.metadata.columns import FileRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
+from shiftdata.data.metadata.texts import joined_texts, positions
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.untrusted.texts import read_json
 
 Array = NDArray[Any]
 #: The columns of a metadata table; the column of the nuisance has its own name instead of `nuisance`.
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
-#: Bytes above which one array of texts needs wider offsets.
-MOST_TEXT = 1 << 31
+#: Keys of which a table is small: those of all rows are looked up in it as they are read.
+FEW_KEYS = 100_000
 #: Of the columns that filters name, the type of the array and the value for a missing one.
 NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
     "split": (np.int8, -1),
@@ -118,31 +120,27 @@ class Metadata:
         table = table if among is None else table.take(pa.array(among))
         yield slice(0, len(table)), table
 
-    def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the row of each of these distinct keys, -1 for none, reading the keys block by block."""
-        kind, result, first = pa.schema({"key": pa.large_string()}), np.full(len(keys), -1, np.int64), 0
-        keys = keys.cast(kind.types[0])
-        parts = (part.cast(kind) for _, part in self.blocks(["key"]))
-        if len(self) <= BLOCK:
-            places = (pc.index_in(part["key"], value_set=keys) for part in parts)
-        else:  # a scanner builds the table of keys once, not for each part; but it imports pandas
-            from pyarrow.dataset import Scanner
+    def rows_of(self, keys: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+        """Return the row of each of these keys, -1 for none.
 
-            batches = (batch for part in parts for batch in part.to_batches())
-            place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys))
-            columns = {"place": place}
-            scanner = Scanner.from_batches(batches, schema=kind, columns=columns, use_threads=False)
-            places = (batch["place"] for batch in scanner.to_batches())
-        for place in places:
+        Of few keys the rows' own are read block by block; of many they are all in memory.
+        """
+        wanted = joined_texts(keys)
+        if len(wanted) > FEW_KEYS:
+            return positions(wanted, joined_texts(self.take(["key"])["key"]))
+        encoded, first = wanted.dictionary_encode(), 0
+        result = np.full(len(encoded.dictionary), -1, np.int64)
+        for _, part in self.blocks(["key"]):
+            place = pc.index_in(part["key"].cast(wanted.type), value_set=encoded.dictionary)
             present = as_array(place.is_valid().cast(pa.uint8()))
             result[as_array(place.drop_null())] = first + np.flatnonzero(present)
-            first += len(place)
-        return result
+            first += len(part)
+        rows: NDArray[np.int64] = result[as_array(encoded.indices)]
+        return rows
 
     def keys(self, rows: Array) -> pa.Array:
         """Return the keys of rows, in their order."""
-        keys = self.take(["key"], rows)["key"]
-        return (keys if keys.nbytes < MOST_TEXT else keys.cast(pa.large_string())).combine_chunks()
+        return joined_texts(self.take(["key"], rows)["key"])
 
     def hashes(self, rows: Array, *salt: str | int) -> NDArray[np.uint64]:
         """Return a stable hash of the key of each of these sorted rows."""
@@ -218,7 +216,7 @@ class Metadata:
                 else f"these labels are not those that {self.name} hides: another file, or another copy"
             )
         mine = answers.rows.filter(pc.equal(answers.rows["base"], self.base))
-        rows = self.rows_of(mine["key"].combine_chunks())
+        rows = self.rows_of(mine["key"])
         known = {"nuisance" if name == self.nuisance_column else name for name in hidden.columns} & {*NUMBERS}
         values = {
             name: as_array(mine[self.nuisance_column if name == "nuisance" else name]) for name in known
@@ -246,9 +244,10 @@ class Metadata:
     @cached_property
     def group(self) -> Array:
         """The group of each row, `label * nuisances + nuisance`; -1 for none."""
-        numbers = self.label * len(self.nuisances)
-        numbers += self.nuisance
-        numbers[(self.nuisance < 0) | (self.label < 0)] = -1
+        numbers = np.empty(len(self), self.label.dtype)
+        for at in stretches(len(self)):
+            label, nuisance = self.label[at], self.nuisance[at]
+            numbers[at] = np.where((label < 0) | (nuisance < 0), -1, label * len(self.nuisances) + nuisance)
         return numbers
 
     @cached_property
@@ -373,8 +372,7 @@ class Metadata:
     @cached_property
     def group_counts(self) -> NDArray[np.int64]:
         """The number of rows of each group, in all splits."""
-        size = len(self.labels) * len(self.nuisances)
-        return np.bincount(self.group[self.group >= 0], minlength=size).astype(np.int64)
+        return counted(self.group, len(self.labels) * len(self.nuisances))
 
     @property
     def groups(self) -> Mapping[str, Array]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.metadata.texts import positions
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.records import some
 
@@ -22,16 +23,16 @@ def align(task_keys: Any, keys: Any) -> NDArray[np.int64]:
     [1, 0]
     """
     wanted, keys = _keys("task_keys", task_keys), _keys("predictions", keys)
-    at = pc.index_in(wanted, value_set=keys)
+    at = positions(wanted, keys)
     # Where every position occurs exactly once, no key is unknown, missing or repeated.
-    fits = len(keys) == len(wanted) and not at.null_count
-    if fits and (np.bincount(at.to_numpy(), minlength=len(at)) == 1).all():
-        return np.asarray(at.to_numpy(), np.int64)
+    fits = len(keys) == len(wanted) and at.min() >= 0
+    if fits and np.bincount(at, minlength=len(at)).max() == 1:
+        return at
     if len(repeated := _repeated(wanted)):
         raise InputError(f"task_keys: {_listed('repeated', repeated)}; give the key of each row once")
     problems = {
         "unknown": keys.filter(pc.is_null(pc.index_in(keys, value_set=wanted))),
-        "missing": wanted.filter(pc.is_null(at)),
+        "missing": wanted.filter(pa.array(at < 0)),
         "repeated": _repeated(keys),
     }
     listed = "; ".join(_listed(problem, names) for problem, names in problems.items() if len(names))

@@ -14,12 +14,15 @@ Estimation, 2007).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.data.arrays import FloatArray, IntArray, by_code_and_key
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +48,8 @@ class Clusters:
         once = np.ones(len(group), np.int64)
         if len(origin) and np.bincount(origin).max() == 1:
             return cls(group, origin, once, right, groups, origins, plain=bool(np.isin(right, (0, 1)).all()))
-        group, origin, sums = pairs(group, origin, np.stack([once, right], axis=-1), groups, origins)
-        return cls(group, origin, sums[:, 0].astype(np.int64), sums[:, 1], groups, origins)
+        group, origin, (n, right) = pairs(group, origin, [once, right], groups, origins)
+        return cls(group, origin, n.astype(np.int64, copy=False), right, groups, origins)
 
     @classmethod
     def unknown(cls, groups: int) -> Clusters:
@@ -59,9 +62,8 @@ class Clusters:
         group = place[self.group]
         if self.plain or not len(group):
             return replace(self, group=group, groups=groups)
-        sums = np.stack([self.n, self.right], axis=-1)
-        group, origin, sums = pairs(group, self.origin, sums, groups, self.origins)
-        return Clusters(group, origin, sums[:, 0].astype(np.int64), sums[:, 1], groups, self.origins)
+        group, origin, (n, right) = pairs(group, self.origin, [self.n, self.right], groups, self.origins)
+        return Clusters(group, origin, n.astype(np.int64, copy=False), right, groups, self.origins)
 
     @cached_property
     def count(self) -> IntArray:
@@ -120,14 +122,19 @@ class Clusters:
 
 
 def pairs(
-    group: IntArray, origin: IntArray, sums: FloatArray, groups: int, origins: int
-) -> tuple[IntArray, IntArray, FloatArray]:
+    group: IntArray, origin: IntArray, columns: Sequence[NDArray[Any]], groups: int, origins: int
+) -> tuple[IntArray, IntArray, list[NDArray[Any]]]:
     """Add up rows that share group and origin: the sorted pairs, and the sums of each column."""
-    code = group.astype(np.int64) * max(1, origins) + origin
-    if groups * origins <= 4 * len(code):  # a table of all pairs is faster than sorting
+    if groups * origins <= 4 * len(group):  # a table of all pairs is faster than sorting
+        code = group.astype(np.int64) * max(1, origins) + origin
         pair = np.flatnonzero(np.bincount(code, minlength=groups * origins))
-        columns = [np.bincount(code, column, groups * origins)[pair] for column in sums.T]
-    else:
-        pair, place = np.unique(code, return_inverse=True)
-        columns = [np.bincount(place, column, len(pair)) for column in sums.T]
-    return *np.divmod(pair, max(1, origins)), np.stack(columns, axis=-1)
+        sums = [np.bincount(code, column, groups * origins)[pair] for column in columns]
+        return *np.divmod(pair, max(1, origins)), sums
+    order = by_code_and_key(group, origin, groups)[0]
+    group, origin, *sums = (values[order] for values in (group, origin, *columns))
+    begins = np.append(True, (group[1:] != group[:-1]) | (origin[1:] != origin[:-1]))[: len(order)]
+    if not begins.all():
+        place, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+        sums = [np.bincount(place, column, len(first)) for column in sums]
+        group, origin = group[first], origin[first]
+    return group, origin, sums

@@ -14,9 +14,10 @@ from shiftdata.data.arrays import (
     FloatArray,
     IntArray,
     as_codes,
-    as_ids,
+    as_narrow_ids,
     as_predictions,
     check_lengths,
+    stretches,
 )
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.chance import WorstByChance, worst_by_chance
@@ -226,17 +227,20 @@ def group_accuracy(
     >>> result.accuracy.tolist(), result.n.tolist(), result.overall
     ([1.0, 0.5, 1.0, nan], [1, 2, 1, 0], 0.75)
     """
-    true, predicted = as_ids("labels", labels), as_predictions(predictions)
-    ids = as_ids("groups", groups, n_groups)
+    true, predicted = as_narrow_ids("labels", labels), as_predictions(predictions)
+    ids = as_narrow_ids("groups", groups, n_groups)
     check_lengths(labels=true, predictions=predicted, groups=ids)
-    right = true == predicted
-    n = np.bincount(ids, minlength=n_groups)
-    correct = np.bincount(ids[right], minlength=n_groups)
+    n, correct = np.zeros((2, n_groups), np.int64)
+    for at in stretches(len(ids)):
+        group = ids[at]
+        n += np.bincount(group, minlength=n_groups)
+        correct += np.bincount(group[true[at] == predicted[at]], minlength=n_groups)
     clusters = None
     if origins is not None:
         codes = as_codes("origins", origins)[1]
         check_lengths(labels=true, origins=codes)
-        clusters = Clusters.of_rows(ids, codes, right.astype(np.float64), n_groups)
+        right = (true == predicted).astype(np.float64)
+        clusters = Clusters.of_rows(ids, codes, right, n_groups)
     return GroupAccuracy(accuracies(correct, n), n, clusters=clusters)
 
 

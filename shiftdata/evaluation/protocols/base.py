@@ -13,9 +13,9 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import by_code_and_key, stretches
 from shiftdata.data.format.conditions import NUMBERS, resolve
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.sampling.cells import narrowest
 from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.evaluation.tasks.making import ADVICE, check_empty, check_whole, of_trajectories, restrict
 from shiftdata.evaluation.tasks.rows import check_leaks
@@ -398,12 +398,12 @@ def places(cells: NDArray[np.int64], order: NDArray[Any]) -> tuple[NDArray[np.in
     >>> places(np.array([0, 0, 1, 0]), np.array([3, 1, 9, 2]))
     (array([2, 0, 0, 1]), array([3, 3, 1, 3]))
     """
-    counts = np.bincount(cells)
-    order = np.lexsort((order, cells.astype(narrowest(len(counts)))))
-    sizes, place = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
-    sizes[order] = np.repeat(counts, counts)
-    place[order] = np.arange(len(cells)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return place, sizes
+    order, counts = by_code_and_key(cells, order, int(cells.max(initial=-1)) + 1)
+    starts, place = np.cumsum(counts) - counts, np.empty(len(cells), np.int64)
+    for at in stretches(len(cells)):
+        rows = order[at]
+        place[rows] = np.arange(at.start, at.stop) - starts[cells[rows]]
+    return place, counts[cells]
 
 
 def first_of_each(

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import numbered
 from shiftdata.data.format.records import Filters
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, places, plain_name
@@ -172,8 +173,8 @@ class GroupFairness(Protocol):
         in_groups = shares[rows.group[rowset.indices[first]]] > 0
         indices = rowset.indices[first[in_groups]]
         group = rows.group[indices].astype(np.int64)
-        _, step = np.unique(rows.columns["severity"][indices], return_inverse=True, equal_nan=True)
-        cell = group * (int(step.max(initial=0)) + 1) + step
+        steps, step = numbered(rows.columns["severity"][indices])
+        cell = group * max(1, len(steps)) + step
         place, size = places(cell, rows.columns["quantile"][indices])
         few = (place == 0) & (0.5 / size >= shares[group])  # a share of none: one row
         chosen = few | ((place + 0.5) / size < shares[group])

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from shiftdata.data.arrays import IntArray, as_ids, one_of
+from shiftdata.data.arrays import IntArray, as_narrow_ids, by_code, counted, one_of, stretches
 from shiftdata.errors import InputError
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
@@ -39,19 +39,25 @@ class Cells:
 
     def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         """Draw a row of each of the given cells, uniformly, with replacement."""
-        # Exact enough: counts are far below 2**53.
-        place = (generator.random(cells.shape) * self.counts[cells]).astype(np.int64)
-        rows: IntArray = self.order[self.starts[cells] + place]
+        rows = np.empty(len(cells), np.int64)
+        for at in stretches(len(cells)):
+            mine = cells[at]
+            # Exact enough: counts are far below 2**53.
+            place = (generator.random(len(mine)) * self.counts[mine]).astype(np.int64)
+            rows[at] = self.order[self.starts[mine] + place]
         return rows
 
     def first(self, take: int, generator: np.random.Generator) -> IntArray:
         """Return the first rows of each cell in a random order of its rows."""
         shuffled = generator.permutation(self.n_rows)
-        cell_of_row = np.empty(self.n_rows, dtype=narrowest(len(self)))
-        cell_of_row[self.order] = np.repeat(np.arange(len(self)), self.counts)
-        order = shuffled[np.argsort(cell_of_row[shuffled], kind="stable")]
-        place = np.arange(self.n_rows) - np.repeat(self.starts, self.counts)
-        return order[place < take]
+        cells: NDArray[np.integer] = np.arange(len(self)).astype(np.min_scalar_type(len(self)))
+        cell_of_row: NDArray[np.integer] = np.empty(self.n_rows, cells.dtype)
+        cell_of_row[self.order] = np.repeat(cells, self.counts)
+        order = by_code(cell_of_row[shuffled], len(self))[0]
+        kept = np.minimum(self.counts, take)
+        places = np.arange(kept.sum()) + np.repeat(self.starts - (np.cumsum(kept) - kept), kept)
+        rows: IntArray = shuffled[order[places]]
+        return rows
 
 
 def cells_of(
@@ -69,11 +75,10 @@ def cells_of(
     """
     one_of("on_empty", on_empty, ("error", "drop"))
     numbers = _small_ids(f"{kind}s", codes)
-    table = np.bincount(numbers)
-    wanted = np.arange(len(table))
-    if expected is not None:
-        wanted = np.unique(_small_ids("ids", np.asarray(expected)))
-        table = np.bincount(numbers, minlength=int(wanted.max()) + 1)
+    wanted = None if expected is None else np.unique(_small_ids("ids", np.asarray(expected)))
+    size = max(int(numbers.max()), -1 if wanted is None else int(wanted.max())) + 1
+    table = counted(numbers, size)
+    wanted = np.arange(size) if wanted is None else wanted
     if table[wanted].sum() < len(numbers):
         strays = np.setdiff1d(np.flatnonzero(table), wanted)
         raise InputError(
@@ -88,29 +93,17 @@ def cells_of(
             f"sample from the others, or ids=... with the {kind}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
-    place = np.zeros(len(table), dtype=narrowest(len(ids)))
-    place[ids] = np.arange(len(ids))
-    return Cells(
-        ids=ids,
-        counts=counts,
-        starts=np.cumsum(counts) - counts,
-        order=np.argsort(place[numbers], kind="stable"),
-    )
+    return Cells(ids=ids, counts=counts, starts=np.cumsum(counts) - counts, order=by_code(numbers, size)[0])
 
 
-def _small_ids(name: str, values: ArrayLike) -> IntArray:
-    ids = as_ids(name, values)
+def _small_ids(name: str, values: ArrayLike) -> NDArray[np.signedinteger]:
+    ids = as_narrow_ids(name, values)
     if (largest := int(ids.max())) > LARGEST_ID:
         raise InputError(
             f"{name} must be consecutive numbers of at most {LARGEST_ID}, got {largest}: number "
             "them with np.unique(..., return_inverse=True)"
         )
     return ids
-
-
-def narrowest(n_cells: int) -> type[np.unsignedinteger]:
-    """Return the type to sort cell numbers in: numpy sorts 16 bits by radix, five times as fast as 64."""
-    return np.uint16 if n_cells <= 2**16 else np.uint64
 
 
 def _shown(ids: IntArray) -> str:

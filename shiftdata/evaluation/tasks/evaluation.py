@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from shiftdata.data.arrays import IntArray
+from shiftdata.data.arrays import IntArray, counted
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy
 from shiftdata.evaluation.metrics.records import Record, number, plain
@@ -173,12 +173,13 @@ class Evaluation(Record):
 
 def one_class(task: TaskRows, name: str, predicted: IntArray, true: IntArray) -> str:
     """Say that nine tenths of the predictions are of one class, a tenth more than of the rows; else ""."""
-    values, counts = np.unique(predicted, return_counts=True)
-    most = counts.argmax()
-    same = int(np.count_nonzero(true == values[most]))
+    counts = counted(predicted, len(task.metadata.labels))
+    counts = np.append(counts, len(predicted) - counts.sum())  # the last is of `UNKNOWN`, which is -1
+    most = UNKNOWN if counts[UNKNOWN] == counts.max() else int(counts.argmax())
+    same = int(np.count_nonzero(true == most))
     if counts[most] < max(ONE_CLASS * len(true), same + (1 - ONE_CLASS) * len(true)):
         return ""
-    label = "unknown" if values[most] == UNKNOWN else task.metadata.labels[values[most]]
+    label = "unknown" if most == UNKNOWN else task.metadata.labels[most]
     return (
         f"{counts[most]:,} of {len(predicted):,} rows of {name} are predicted as {label}; {same:,} are. "
         "The network may have collapsed there: compare other backbones, rates and normalisation"

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
@@ -21,6 +22,7 @@ from shiftdata.data.format.typed import record
 from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.columns import as_array, check_draws, read_columns
+from shiftdata.data.metadata.texts import joined_texts, text_order
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
 from shiftdata.untrusted.parquet import ParquetReader
@@ -107,42 +109,52 @@ def _sorted_keys(metadata: Metadata, sets: Mapping[str, RowSet]) -> Iterator[pa.
     for name, rows in sets.items():
         counts = np.ones(len(rows.indices), np.int64) if rows.counts is None else rows.counts
         keys = metadata.keys(rows.indices)
-        order = pc.sort_indices(keys)
+        order = text_order(keys)
         for start in range(0, max(1, len(order)), KEYS_PER_GROUP):
-            group = order.slice(start, KEYS_PER_GROUP)
+            group = order[start : start + KEYS_PER_GROUP]
             columns = {
-                "key": keys.take(group).cast(pa.string()),
+                "key": keys.take(pa.array(group)).cast(pa.string()),
                 "split": pa.repeat(name, len(group)),
-                "count": pa.array(counts[group.to_numpy()], pa.int32()),
+                "count": pa.array(counts[group], pa.int32()),
             }
             yield pa.table(columns)
 
 
 def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple[Indices, Indices | None]]]:
     """Read a frozen task: the rows of each set, and how often each was drawn where that is not once."""
-    parts: dict[str, list[tuple[Indices, Indices]]] = {}
-    missing, example = 0, ""
+    names: dict[str, int] = {}
+    keys, of_set, counts = [], [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     for table in _tables(path):
-        (number, keys), (of_set, names) = _encoded(table["key"]), _encoded(table["split"])
-        rows = metadata.rows_of(keys)[number]  # a key may be in several sets
-        missing += int((rows < 0).sum())
-        example = example or (table["key"][int(np.argmax(rows < 0))].as_py() if missing else "")
-        counts = as_array(table["count"]).astype(np.int64)
-        for place, name in enumerate(names.to_pylist()):
-            mask = of_set == place
-            parts.setdefault(name, []).append((rows[mask], counts[mask]))
-    if missing:
+        keys += table["key"].chunks
+        number, splits = _encoded(table["split"])
+        known = [names.setdefault(name, len(names)) for name in splits.to_pylist()]
+        of_set.append(np.array(known, np.int32)[number])
+        counts.append(as_array(table["count"]))
+    texts = joined_texts(pa.chunked_array(keys, pa.string()))
+    keys.clear()  # each copy of all keys may be gigabytes
+    rows, sets, times = metadata.rows_of(texts), np.concatenate(of_set), np.concatenate(counts)
+    if missing := int(np.count_nonzero(rows < 0)):
         raise InputError(
-            f"{missing} keys of {path} are not in {metadata.name}, such as {example!r}: "
-            "give the base that the task was frozen from"
+            f"{missing} keys of {path} are not in {metadata.name}, such as "
+            f"{texts[int(np.argmax(rows < 0))].as_py()!r}: give the base that the task was frozen from"
         )
-    return Frozen.read(path), {name: _joined(pairs) for name, pairs in parts.items()}
+    parts = {name: sets == number for name, number in names.items()}
+    return Frozen.read(path), {
+        name: _in_order(rows[mask], times[mask], len(metadata)) for name, mask in parts.items()
+    }
 
 
-def _joined(parts: list[tuple[Indices, Indices]]) -> tuple[Indices, Indices | None]:
-    indices, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    order = np.argsort(indices)
-    return indices[order], counts[order] if (counts != 1).any() else None
+def _in_order(rows: Indices, counts: NDArray[np.int32], size: int) -> tuple[Indices, Indices | None]:
+    """Return the rows of a set in their order, and how often each was drawn where that is not once."""
+    drawn = np.zeros(size, np.int32)
+    drawn[rows] = counts
+    indices = np.flatnonzero(drawn)
+    if len(indices) < len(rows):  # a row is there twice
+        order = np.argsort(rows, kind="stable")
+        indices, counts = rows[order], counts[order]
+    else:
+        counts = drawn[indices]
+    return indices, counts.astype(np.int64) if (counts != 1).any() else None
 
 
 def drawn_rows(dataset: OpenDataset, base: str) -> dict[str, tuple[Indices, Indices | None]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import numbered
 from shiftdata.data.format.conditions import both, either, matches
 from shiftdata.data.format.records import Filters
 from shiftdata.errors import InputError
@@ -180,7 +181,7 @@ def check_whole(task: Task, made_by: str) -> None:
     """Refuse a task whose sets have a part of a trajectory, or its rows not equally often."""
     severity, trajectory = task.metadata.columns["severity"], task.metadata.trajectory
     for name, rows in task.sets.items():
-        steps, step = np.unique(severity[rows.indices], return_inverse=True)
+        steps, step = numbered(severity[rows.indices])
         wide = max(1, len(steps))
         flat: NDArray[Any] = np.bincount(trajectory[rows.indices] * wide + step, rows.counts)
         times = np.append(flat, np.zeros(-len(flat) % wide)).reshape(-1, wide)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from shiftdata.data.arrays import IntArray, as_ids, as_numbers
@@ -85,7 +86,10 @@ def predicted_rows(
             raise InputError(
                 f"predictions: {len(given.keys):,} keys and {len(labels):,} predictions; give one a key"
             )
-        labels = labels[align(key_array(task, name, role), keys)]
+        own = key_array(task, name, role)
+        # `sd.predict` writes the keys in their order, which is sooner compared than joined.
+        if not (isinstance(keys, pa.ChunkedArray) and keys.equals(pa.chunked_array([own]))):
+            labels = labels[align(own, keys)]
     elif counts is not None and len(labels) == counts.sum():  # one an example, as a loader gives them
         rows, counts = np.repeat(rows, counts), None
     elif len(labels) != len(rows):
@@ -101,10 +105,11 @@ def _of_role(task: TaskRows, name: str, keys: Any) -> tuple[Any, Role | None]:
     """Return keys as text, and the role by which they are hashed: in unlabelled batches they are numbers."""
     if keys is None or "unlabelled" not in task.sets[name].roles:
         return keys, None
-    array = np.asarray(keys)
-    if array.dtype.kind in "iu":  # as batches have them
-        return [f"{key:016x}" for key in array.astype(np.int64).view(np.uint64).tolist()], "unlabelled"
-    hashed = len(array) > 0 and array[0] in set(task.keys(name, "unlabelled"))
+    first = np.asarray(keys[:1])
+    if first.dtype.kind in "iu":  # as batches have them
+        numbers = np.asarray(keys).astype(np.int64).view(np.uint64)
+        return [f"{key:016x}" for key in numbers.tolist()], "unlabelled"
+    hashed = len(first) > 0 and pc.index(key_array(task, name, "unlabelled"), str(first[0])).as_py() >= 0
     return keys, "unlabelled" if hashed else None
 
 

@@ -147,8 +147,8 @@ def dataset(
 def _examples(task: TaskRows, name: str, role: Role | None) -> tuple[Indices, Indices]:
     """Return the rows of a set's examples, and the position of each in the set."""
     rows, counts = task.rows(name, role), counts_of(task, name, role)
-    positions = np.repeat(np.arange(len(rows)), 1 if counts is None else counts)
-    return rows[positions], positions
+    positions = np.arange(len(rows))
+    return (rows, positions) if counts is None else (np.repeat(rows, counts), np.repeat(positions, counts))
 
 
 def loader(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import counted
 from shiftdata.data.format.records import Filters
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
@@ -62,8 +63,7 @@ class TaskRows:
         in_training = np.zeros(len(self.metadata.labels), bool)
         for rows in fit:
             in_training |= rows.expected.reshape(-1, nuisances).any(axis=1)
-            label = self.metadata.label[rows.indices]
-            in_training[label[label >= 0]] = True
+            in_training |= counted(self.metadata.label[rows.indices], len(in_training)) > 0
         return np.flatnonzero(in_training)
 
     @property
@@ -79,8 +79,8 @@ class TaskRows:
         """
         result = np.full(len(self.metadata.labels), -1)
         for rows in self.sets.values():
-            label = self.metadata.label[rows.indices]
-            result[label[label >= 0]] = len(self.label_ids)
+            present = counted(self.metadata.label[rows.indices], len(result)) > 0
+            result[present] = len(self.label_ids)
         result[self.label_ids] = np.arange(len(self.label_ids))
         return result
 

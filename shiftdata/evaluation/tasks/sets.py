@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import counted
 from shiftdata.data.format.records import Clause, Filters
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -39,7 +40,8 @@ class LeakWarning(TaskWarning):
 
 def different(numbers: NDArray[np.integer]) -> Indices:
     """Return the small numbers that occur, sorted; -1 too. Counting is faster than sorting millions."""
-    return np.flatnonzero(np.bincount(numbers + 1)) - 1
+    counts = counted(numbers, int(numbers.max(initial=-1)) + 1)
+    return np.flatnonzero(np.append(len(numbers) - counts.sum(), counts)) - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
