@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property, partial
 from struct import pack
 from typing import Any, TypeAlias
@@ -26,6 +28,8 @@ from shiftdata.untrusted.texts import read_json
 Example: TypeAlias = tuple[Any, ...]
 #: The examples of a batch, and how often each came before.
 Job: TypeAlias = tuple[list[int], list[int]]
+#: Reads the examples of a part of a job.
+ReadPart: TypeAlias = Callable[[slice], list[Any]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 
@@ -114,14 +118,24 @@ class Examples:
         """Return the stored bytes of some examples."""
         return self.reader.read(self._rows[numbers].tolist())
 
-    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
-        """Each job, and what reads its examples: from afar those of many jobs."""
-        if self.reader.ahead:
-            return read_ahead(self.reader, ((job, self._rows[job[0]]) for job in jobs))
-        return ((job, partial(self.read, job[0])) for job in jobs)
+    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, ReadPart]]:
+        """Yield each job, and what reads some of its examples: from afar those of many jobs together."""
+        if not self.reader.ahead:
+            yield from ((job, partial(self._read_part, job)) for job in jobs)
+            return
+        with closing(read_ahead(self.reader, ((job, self._rows[job[0]]) for job in jobs))) as fetched:
+            yield from ((job, _Shared(read)) for job, read in fetched)
+
+    def _read_part(self, job: Job, part: slice) -> list[Any]:
+        return self.read(job[0][part])
+
+    @property
+    def are_lines(self) -> bool:
+        """True if `block` returns the x of several examples as one array."""
+        return False
 
     def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
-        """Return the x of several examples as one array, if they lie in memory."""
+        """Return the x of several examples as one array, if they lie in memory and are not transformed."""
         return None
 
     def check_unchanged(self) -> None:
@@ -198,6 +212,18 @@ class Examples:
         return values if "string" in self.features.values() else np.array(values, np.float32)
 
 
+class _Shared:
+    """Reads the examples of a job when the first part of them is asked for."""
+
+    def __init__(self, read: Callable[[], list[Any]]) -> None:
+        self._read, self._data, self._lock = read, list[Any](), threading.Lock()
+
+    def __call__(self, part: slice) -> list[Any]:
+        with self._lock:
+            self._data = self._data or self._read()
+        return self._data[part]
+
+
 class Draws:
     """Generators keyed by names, such as a seed and a purpose, and by numbers.
 
@@ -271,15 +297,18 @@ class Lines(Examples):
             return [str(row) for row in self._rows[numbers]]
         return super().keys(numbers)
 
-    def block(self, numbers: Sequence[int]) -> NDArray[Any]:
-        """Return the x of several examples as one array."""
-        return np.take(self.array, self._rows[numbers], axis=0)
+    @property
+    def are_lines(self) -> bool:
+        return self.transform is None
+
+    def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
+        return np.take(self.array, self._rows[numbers], axis=0) if self.are_lines else None
 
     def read(self, numbers: Sequence[int]) -> list[Any]:
-        return list(self.block(numbers))
+        return list(np.take(self.array, self._rows[numbers], axis=0))
 
-    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Any]]:
-        return ((job, partial(self.read, job[0])) for job in jobs)
+    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, ReadPart]]:
+        return ((job, partial(self._read_part, job)) for job in jobs)
 
     def decoded(self, number: int, data: Any, out: Any = None) -> Any:
         return data
