@@ -25,15 +25,22 @@ class Arrays:
         self.spare = spare
         self.unused: list[NDArray[np.uint8]] = []
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Arrays, (self.spare,)
+
     def new(self, *shape: int) -> tuple[NDArray[np.uint8], Any]:
         """Return an array of any content, and the tensor in its memory."""
+        array = self.array(*shape)
+        return array, tensor(array)
+
+    def array(self, *shape: int) -> NDArray[np.uint8]:
+        """Return an array of any content."""
         size, memory = math.prod(shape), None
         with suppress(IndexError):
             memory = self.unused.pop()
         if memory is None or memory.nbytes < size:
             memory = np.empty(size, np.uint8)
-        array = np.asarray(_Lease(memory, self))[:size].reshape(shape)
-        return array, tensor(array)
+        return np.asarray(_Lease(memory, self))[:size].reshape(shape)
 
 
 class _Lease:

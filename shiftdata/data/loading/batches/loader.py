@@ -39,6 +39,10 @@ class Loader:
     stacked, anything else comes as a list.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
+    With `pin_memory` the threads put tensors into pinned memory where torch has a GPU, and without one into
+    ordinary memory: `x.to(device, non_blocking=True)` then copies while the program goes on, and x may be
+    dropped at once.
+
     `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
 
     A sampler that makes batches keeps its batch_size. One that was made for some rank keeps it unless `rank`
