@@ -24,9 +24,11 @@ import simplejpeg
 from loader_peers import BATCH
 from loader_sets import prepare
 from loaders import ROOT
+from numpy.typing import NDArray
 
 import shiftdata as sd
 from shiftdata import threads
+from shiftdata.data.loading.batches import Loader
 from shiftdata.data.loading.batches.decode import decode
 
 THREADS = 2
@@ -49,11 +51,9 @@ class Clock:
         """Let a thread that does some work add its time."""
 
         def run(*given: object) -> None:
-            began, (ran, waited) = time.perf_counter_ns(), self._of_thread()
+            began, before = time.perf_counter_ns(), self._of_thread()
             work(*given)
-            running, waiting = (
-                now - then for now, then in zip(self._of_thread(), (ran, waited), strict=True)
-            )
+            running, waiting = (self._of_thread() - before).tolist()
             self.running += running
             self.blocked += time.perf_counter_ns() - began - running - waiting
 
@@ -63,9 +63,9 @@ class Clock:
         return Spent(self.running / pictures / 1e3, self.blocked / pictures / 1e3)
 
     @staticmethod
-    def _of_thread() -> tuple[int, int]:
-        running, waiting, _ = Path("/proc/thread-self/schedstat").read_text().split()
-        return int(running), int(waiting)
+    def _of_thread() -> NDArray[np.int64]:
+        """Return the nanoseconds for which this thread ran, and waited for a core."""
+        return np.array(Path("/proc/thread-self/schedstat").read_text().split()[:2], np.int64)
 
 
 class Parts:
@@ -76,7 +76,12 @@ class Parts:
         examples = self.task.dataset("train")
         self.data = examples.read(range(len(examples)))
         self.order = np.random.default_rng(0).permutation(len(self.data))
+        self.loaders = [self._loader(), self._loader()]
+        self.loaders[True].examples.read = lambda numbers: [self.data[number] for number in numbers]
         self.batches = [np.empty((BATCH, *decode(self.data[0]).shape), np.uint8) for _ in range(4)]
+
+    def _loader(self) -> Loader:
+        return self.task.loader("train", sampler="shuffle", batch_size=BATCH, workers=THREADS)
 
     def by_name(self) -> dict[str, Callable[[Clock], None]]:
         return {
@@ -85,7 +90,6 @@ class Parts:
             "... with our checks of size and budget": lambda clock: self._decode(clock, self._checked),
             "loader, bytes in memory": lambda clock: self._load(clock, in_memory=True),
             "... read from shards": self._load,
-            "for comparison: fresh memory for each batch": lambda clock: self._decode(clock, self._fresh),
         }
 
     def _decode(self, clock: Clock, decode_batch: Callable[[int, list[int]], None]) -> None:
@@ -111,19 +115,11 @@ class Parts:
         for place, example in zip(self.batches[number % 4], wanted, strict=False):
             decode(self.data[example], out=place)
 
-    def _fresh(self, number: int, wanted: list[int]) -> None:
-        batch = np.empty_like(self.batches[0])
-        for place, example in zip(batch, wanted, strict=False):
-            decode(self.data[example], out=place)
-
     def _load(self, clock: Clock, *, in_memory: bool = False) -> None:
-        loader = self.task.loader("train", sampler="shuffle", batch_size=BATCH, workers=THREADS)
-        if in_memory:
-            loader.examples.read = lambda numbers: [self.data[number] for number in numbers]
         serve = threads._serve
         threads._serve = clock.timed(serve)
         try:
-            for _ in loader:
+            for _ in self.loaders[in_memory]:
                 pass
         finally:
             threads._serve = serve
