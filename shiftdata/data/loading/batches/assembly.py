@@ -33,7 +33,7 @@ Batch: TypeAlias = tuple[Any, ...]
 #: The examples of a part are located and checked together, which takes 0.1 ms: a fourth of one's decoding.
 LEAST = 8
 #: The batches that may be under way, so that a caller who pauses finds some.
-UNDER_WAY = 3
+UNDER_WAY = 4
 
 
 @dataclass(eq=False)
