@@ -7,6 +7,7 @@ All give shuffled batches of 64, uint8 pictures with labels. `workers` are threa
 from __future__ import annotations
 
 import io
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -81,6 +82,32 @@ def torch_loader(dataset: Any, workers: int, **options: Any) -> Any:
 
 def folder(out: Path, workers: int, decoder: str) -> Any:
     return torch_loader(Folder(out, decoder), workers, batch_size=BATCH, shuffle=True)
+
+
+class ByHand:
+    """A dataset as one writes it for oneself: the bytes of our shards, by the pointers of our metadata."""
+
+    def __init__(self, out: Path, decoder: str) -> None:
+        import pyarrow.parquet as pq
+
+        folder = out / "shift" / "bench_jpeg"
+        rows = pq.read_table(folder / "metadata" / "all" / "train.parquet").to_pydict()
+        (self.path,) = (folder / "data" / "all").glob("train-*")
+        self.places = list(zip(rows["offset"], rows["length"], rows["label"], strict=True))
+        self.decode, self.handle = DECODE[decoder], -1
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, number: int) -> tuple[np.ndarray, int]:
+        if self.handle < 0:
+            self.handle = os.open(self.path, os.O_RDONLY)
+        offset, length, label = self.places[number]
+        return self.decode(os.pread(self.handle, length, offset)), label
+
+
+def by_hand(out: Path, workers: int, decoder: str) -> Any:
+    return torch_loader(ByHand(out, decoder), workers, batch_size=BATCH, shuffle=True)
 
 
 def webdataset(out: Path, workers: int, decoder: str) -> Any:
@@ -251,13 +278,20 @@ def without_torchvision() -> None:
 
 
 def shiftdata_loader(out: Path, workers: int, decoder: str) -> Any:
+    return _task(out, decoder).loader("train", sampler="shuffle", batch_size=BATCH, workers=workers)
+
+
+def shiftdata_dataset(out: Path, workers: int, decoder: str) -> Any:
+    return torch_loader(_task(out, decoder).dataset("train"), workers, batch_size=BATCH, shuffle=True)
+
+
+def _task(out: Path, decoder: str) -> Any:
     import shiftdata as sd
     from shiftdata.data.loading.batches import decode
 
     if decoder == "Pillow":
         decode._turbo = lambda: None
-    task = sd.task(out / "shift" / "bench_jpeg")
-    return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=workers)
+    return sd.task(out / "shift" / "bench_jpeg")
 
 
 class Limit:
@@ -283,8 +317,11 @@ class Limit:
 
 
 OURS, LIMIT, SPDL = "shiftdata", "limit", "SPDL"
+OUR_DATASET, BY_HAND = "DataLoader, task.dataset", "DataLoader, by hand"
 READERS: dict[str, Callable[[Path, int, str], Any]] = {
     OURS: shiftdata_loader,
+    OUR_DATASET: shiftdata_dataset,
+    BY_HAND: by_hand,
     "folder": folder,
     "webdataset": webdataset,
     "HF streaming": hf_streaming,

@@ -282,7 +282,7 @@ class Trainer:
         return source.loader(
             rows, sampler, transform=transform, seed=seed, batch_size=min(self.training.batch, total),
             drop_last=drop_last, workers=self.training.workers, share="batch", rank=self._ranks.rank,
-            world=self._ranks.world,
+            world=self._ranks.world, pin_memory=self.device.startswith("cuda"),
         )  # fmt: skip
 
     def _step(self, stage: Stage) -> None:

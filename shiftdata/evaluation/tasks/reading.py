@@ -173,6 +173,7 @@ def loader(
         options: those of `dataset` (transform, size, remap, decoded, features, reader), of the named sampler,
             and of `Loader`:
             workers: threads that read and decode ahead; default: one a core for pictures, else one.
+            pin_memory: batches in pinned memory, for copies to a GPU with `non_blocking=True`.
             drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
             rank, world: this process among those that share an epoch; default: of `torch.distributed`.
             share: what ranks share: the rows of an "epoch", each for batches of its own, or every "batch".

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -100,3 +101,21 @@ def test_a_table_of_ones_own_has_no_examples():
     task = sd.task(sd.metadata_from_table(table, key="id", label="y", nuisance="style"))
     with pytest.raises(InputError, match="without examples"):
         task.dataset(next(iter(task.sets)))
+
+
+def test_pictures_of_a_batch_lie_in_memory_that_is_used_again(task):
+    """Only once nothing refers to it; what travels to a process has none."""
+    examples = pickle.loads(pickle.dumps(task.dataset()))
+    fresh = [examples[number][0] for number in range(60)]
+    places = []
+    for begin in range(0, 60, 10):
+        batch = examples.__getitems__(range(begin, begin + 10))
+        for (x, _, _), picture in zip(batch, fresh[begin:], strict=False):
+            np.testing.assert_array_equal(x, picture)
+        if begin == 20:
+            kept = batch[3][0]
+        places.append(batch[0][0].ctypes.data)
+        del batch, x
+    assert len(set(places)) == 2
+    np.testing.assert_array_equal(kept, fresh[23])
+    assert len(pickle.dumps(examples)) < len(pickle.dumps(task.dataset())) + 100

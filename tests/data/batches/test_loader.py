@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
+from threading import get_ident
 
 import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.loading.batches import arrays
+from shiftdata.data.loading.batches import arrays, assembly
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.evaluation.protocols import protocol
@@ -261,3 +263,50 @@ def test_memory_of_a_batch_is_used_again_only_when_nothing_refers_to_it(task):
     for view, one in zip(views, expected[1::3], strict=True):
         np.testing.assert_array_equal(view, one.numpy()[2:5, 1])
     assert len(kept) + len(views) < len(places) < len(expected)
+
+
+def test_all_threads_are_at_work_on_the_first_batch(task, monkeypatch):
+    """Each must wait for the others in it, and no more than four batches are under way."""
+    loader = task.loader(sampler="shuffle", batch_size=24, workers=3)
+    decode, meet, begun = loader.examples.decoded, threading.Barrier(3, timeout=10), []
+
+    def decoded(number, data, out=None):
+        begun.append((get_ident(), number))
+        if number in first and [thread for thread, _ in begun].count(get_ident()) == 1:
+            meet.wait()
+        return decode(number, data, out)
+
+    first = set(next(loader.batches.items_of(0)))
+    monkeypatch.setattr(loader.examples, "decoded", decoded)
+    with loader:
+        _, _, known = next(batches := iter(loader))
+        assert set(known["position"].tolist()) == first
+        assert len(begun) <= 5 * 24
+        batches.close()
+
+
+def test_batches_for_a_gpu_lie_in_pinned_memory(task, monkeypatch):
+    """As on a machine with two: every thread pins for the second, the one that the caller uses."""
+    pinned, devices, empty = [], [], torch.empty
+
+    def pinned_empty(*shape, pin_memory, **options):
+        assert pin_memory
+        pinned.append(memory := empty(*shape, **options))
+        return memory
+
+    plain = seen(task.loader(sampler="shuffle", batch_size=20, seed=3))
+    loader = task.loader(sampler="shuffle", batch_size=20, seed=3, workers=2, pin_memory=True)
+    assert seen(loader) == plain  # here is no GPU
+    loader.set_epoch(0)
+    monkeypatch.setattr(assembly, "gpu", lambda: 1)
+    monkeypatch.setattr(torch, "empty", pinned_empty)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: devices.append((get_ident(), device)))
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pinned.append(self) or self)
+    batches = list(loader)
+    assert seen(batches) == plain
+    storages = {memory.untyped_storage().data_ptr() for memory in pinned}
+    for x, y, known in batches:
+        for value in (x, y, known["group"], known["nuisance"], known["position"]):
+            assert value.untyped_storage().data_ptr() in storages
+    assert {device for _, device in devices} == {1}
+    assert len({thread for thread, _ in devices} - {get_ident()}) == 2

@@ -25,7 +25,15 @@ class Arrays:
         self.spare = spare
         self.unused: list[NDArray[np.uint8]] = []
 
-    def new(self, *shape: int) -> NDArray[np.uint8]:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Arrays, (self.spare,)
+
+    def new(self, *shape: int) -> tuple[NDArray[np.uint8], Any]:
+        """Return an array of any content, and the tensor in its memory."""
+        array = self.array(*shape)
+        return array, tensor(array)
+
+    def array(self, *shape: int) -> NDArray[np.uint8]:
         """Return an array of any content."""
         size, memory = math.prod(shape), None
         with suppress(IndexError):
@@ -47,6 +55,31 @@ class _Lease:
             self._origin.unused.append(self._memory)
 
 
+class PinnedArrays:
+    """Makes arrays of uint8 in pinned memory, from which a GPU copies while the program goes on.
+
+    Torch uses the memory again, and only it may: it waits for the copies from a tensor that is gone.
+    """
+
+    def new(self, *shape: int) -> tuple[NDArray[np.uint8], Any]:
+        """Return an array of any content, and the tensor in its memory."""
+        torch = torch_or_none()
+        memory = torch.empty(shape, dtype=torch.uint8, pin_memory=True)
+        return memory.numpy(), memory
+
+
+def pinned(value: Any) -> Any:
+    """Return a tensor in pinned memory, all else as it is."""
+    is_tensor = isinstance(value, torch_or_none().Tensor)
+    return value.pin_memory() if is_tensor else value
+
+
+def gpu() -> int | None:
+    """Return the number of this thread's GPU; None where torch has none."""
+    torch = torch_or_none()
+    return torch.cuda.current_device() if torch is not None and torch.cuda.is_available() else None
+
+
 def stacked(examples: list[Any]) -> Any:
     """Stack arrays (of height x width x 3 as pictures), tensors or numbers; leave anything else a list."""
     torch = torch_or_none()
@@ -60,9 +93,14 @@ def stacked(examples: list[Any]) -> Any:
         )
     if tensors:
         return torch.stack(examples)
-    array = np.stack(examples)
-    pictures = array.ndim == 4 and array.shape[3] == 3
-    return tensor(array.transpose(0, 3, 1, 2) if pictures else array)
+    return channels_first(tensor(np.stack(examples)))
+
+
+def channels_first(x: Any) -> Any:
+    """Return a view of pictures x height x width x 3 as pictures x 3 x height x width; all else as it is."""
+    if x.ndim != 4 or x.shape[3] != 3:
+        return x
+    return x.transpose(0, 3, 1, 2) if isinstance(x, np.ndarray) else x.permute(0, 3, 1, 2)
 
 
 @cache

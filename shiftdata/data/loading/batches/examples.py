@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property, partial
 from struct import pack
 from typing import Any, TypeAlias
@@ -15,6 +17,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.batches.arrays import Arrays
 from shiftdata.data.loading.batches.decode import Pixels, Size, decode
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
 from shiftdata.data.metadata import Metadata
@@ -26,6 +29,10 @@ from shiftdata.untrusted.texts import read_json
 Example: TypeAlias = tuple[Any, ...]
 #: The examples of a batch, and how often each came before.
 Job: TypeAlias = tuple[list[int], list[int]]
+#: Batches whose memory is kept for the next ones.
+SPARE = 2
+#: Reads the examples of a part of a job.
+ReadPart: TypeAlias = Callable[[slice], list[Any]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 
@@ -89,6 +96,7 @@ class Examples:
             self._keys = metadata.keys(self._rows)
         self._epoch: int | None = None
         self._times = np.zeros(len(self) if transform else 0, np.int32)
+        self._arrays, self._shape = Arrays(SPARE), tuple[int, ...]()
 
     def __repr__(self) -> str:
         labels = "labels hidden" if self.labels is None else f"{len(np.unique(self.labels)):,} labels"
@@ -102,8 +110,14 @@ class Examples:
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Example]:
         data = self.read(numbers)
+        x = self._decoded(numbers, data) if self._decode else data
         epoch, times = self._drawing(), self.times(numbers, self._times)
-        return [self._example(*each, epoch) for each in zip(numbers, data, times, strict=True)]
+        x = [self.transformed(*each, epoch) for each in zip(x, numbers, times, strict=True)]
+        columns = {name: column[numbers].tolist() for name, column in self.known.items()}
+        if self.labels is None:
+            return list(zip(x, _rows_of(columns), strict=True))
+        y = self.labels[numbers].tolist()
+        return list(zip(x, y, _rows_of({"key": self.keys(numbers), **columns}), strict=True))
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch the next examples are of: `transform` draws by it."""
@@ -114,14 +128,24 @@ class Examples:
         """Return the stored bytes of some examples."""
         return self.reader.read(self._rows[numbers].tolist())
 
-    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
-        """Each job, and what reads its examples: from afar those of many jobs."""
-        if self.reader.ahead:
-            return read_ahead(self.reader, ((job, self._rows[job[0]]) for job in jobs))
-        return ((job, partial(self.read, job[0])) for job in jobs)
+    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, ReadPart]]:
+        """Yield each job, and what reads some of its examples: from afar those of many jobs together."""
+        if not self.reader.ahead:
+            yield from ((job, partial(self._read_part, job)) for job in jobs)
+            return
+        with closing(read_ahead(self.reader, ((job, self._rows[job[0]]) for job in jobs))) as fetched:
+            yield from ((job, _Shared(read)) for job, read in fetched)
+
+    def _read_part(self, job: Job, part: slice) -> list[Any]:
+        return self.read(job[0][part])
+
+    @property
+    def are_lines(self) -> bool:
+        """True if `block` returns the x of several examples as one array."""
+        return False
 
     def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
-        """Return the x of several examples as one array, if they lie in memory."""
+        """Return the x of several examples as one array, if they lie in memory and are not transformed."""
         return None
 
     def check_unchanged(self) -> None:
@@ -177,13 +201,18 @@ class Examples:
             return 0 if worker is None else int(worker.seed)
         return self._epoch or 0
 
-    def _example(self, number: int, data: bytes, times: int, epoch: int) -> Example:
-        x = self.decoded(number, data) if self._decode else data
-        x = self.transformed(x, number, times, epoch)
-        known: dict[str, Any] = {name: int(column[number]) for name, column in self.known.items()}
-        if self.labels is None:
-            return x, known
-        return x, int(self.labels[number]), {"key": self.keys([number])[0], **known}
+    def _decoded(self, numbers: Sequence[int], data: Sequence[Any]) -> Sequence[Any]:
+        """Decode some examples, pictures of the size of the last ones into memory that is used again.
+
+        The system clears fresh memory, which costs a fifth of the decoding of a picture.
+        """
+        # Who keeps a picture that came alone does not keep memory for many.
+        is_batch = self._shape and len(data) > 1
+        pixels = self._arrays.array(len(data), *self._shape) if is_batch else [None] * len(data)
+        x = [self.decoded(*each) for each in zip(numbers, data, pixels, strict=True)]
+        if self.modality == "image":
+            self._shape = x[-1].shape
+        return x
 
     def decoded(self, number: int, data: Any, out: Pixels | None = None) -> Any:
         """Decode an example that was read; a picture is put into `out` if it fits."""
@@ -196,6 +225,23 @@ class Examples:
             return data.decode()
         values = read_json(data)
         return values if "string" in self.features.values() else np.array(values, np.float32)
+
+
+def _rows_of(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Make a dictionary of each row of some columns."""
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+
+class _Shared:
+    """Reads the examples of a job when the first part of them is asked for."""
+
+    def __init__(self, read: Callable[[], list[Any]]) -> None:
+        self._read, self._data, self._lock = read, list[Any](), threading.Lock()
+
+    def __call__(self, part: slice) -> list[Any]:
+        with self._lock:
+            self._data = self._data or self._read()
+        return self._data[part]
 
 
 class Draws:
@@ -271,15 +317,21 @@ class Lines(Examples):
             return [str(row) for row in self._rows[numbers]]
         return super().keys(numbers)
 
-    def block(self, numbers: Sequence[int]) -> NDArray[Any]:
-        """Return the x of several examples as one array."""
-        return np.take(self.array, self._rows[numbers], axis=0)
+    @property
+    def are_lines(self) -> bool:
+        return self.transform is None
+
+    def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
+        return np.take(self.array, self._rows[numbers], axis=0) if self.are_lines else None
 
     def read(self, numbers: Sequence[int]) -> list[Any]:
-        return list(self.block(numbers))
+        return list(np.take(self.array, self._rows[numbers], axis=0))
 
-    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Any]]:
-        return ((job, partial(self.read, job[0])) for job in jobs)
+    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, ReadPart]]:
+        return ((job, partial(self._read_part, job)) for job in jobs)
+
+    def _decoded(self, numbers: Sequence[int], data: Sequence[Any]) -> Sequence[Any]:
+        return data
 
     def decoded(self, number: int, data: Any, out: Any = None) -> Any:
         return data

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.data.format.schema import Feature
-from shiftdata.data.loading.batches.arrays import Arrays, stacked, tensor, torch_or_none
-from shiftdata.data.loading.batches.decode import Pixels
+from shiftdata.data.loading.batches.arrays import torch_or_none
+from shiftdata.data.loading.batches.assembly import UNDER_WAY, Assembler, Batch
 from shiftdata.data.loading.batches.examples import Examples, Job
 from shiftdata.data.loading.order import Batches, EpochSampler, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, not_found
@@ -23,10 +23,6 @@ from shiftdata.threads import ahead, available_cores
 
 #: Ranks share the rows of an epoch, each for batches of its own, or the rows of every batch.
 Share: TypeAlias = Literal["epoch", "batch"]
-#: x, y (unless labels are hidden), and what else is known of each example.
-Batch: TypeAlias = tuple[Any, ...]
-#: A job of a batch, and the function that reads its missing examples.
-_Ahead: TypeAlias = tuple[Job, Callable[[], list[Any]]]
 
 
 class Loader:
@@ -43,6 +39,10 @@ class Loader:
     stacked, anything else comes as a list.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
+    With `pin_memory` the threads put tensors into pinned memory where torch has a GPU, and without one into
+    ordinary memory: `x.to(device, non_blocking=True)` then copies while the program goes on, and x may be
+    dropped at once.
+
     `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
 
     A sampler that makes batches keeps its batch_size. One that was made for some rank keeps it unless `rank`
@@ -58,6 +58,7 @@ class Loader:
         batch_size: int,
         workers: int | None = None,
         drop_last: bool = False,
+        pin_memory: bool = False,
         rank: int | None = None,
         world: int | None = None,
         share: Share = "epoch",
@@ -82,7 +83,7 @@ class Loader:
         most = available_cores() if examples.modality == "image" else 1
         self.workers = most if workers is None else workers
         self._epoch = self._done = self._start = 0
-        self._shape: tuple[int, ...] | None = None
+        self._assembler = Assembler(examples, pin=pin_memory)
         # Weak, so that a loop that is left drops its iteration, and that its threads.
         self._running: weakref.ref[Generator[Batch]] | None = None
         torch_or_none()  # imported here, not in the middle of the first batch
@@ -157,19 +158,19 @@ class Loader:
         self._done = start
         epoch = self._epoch
         # The caller waits for a single batch in any case: no thread is begun for it.
-        left = len(self) - start
-        workers = min(self.workers, left) if left > 1 else 0
-        arrays = Arrays(2 * workers + 2)
-        make = partial(self._make, arrays, epoch)
+        workers = self.workers if len(self) - start > 1 else 0
         jobs = self.examples.read_ahead(self._jobs(epoch, start))
+        parts = self._assembler.parts(jobs, epoch, workers)
         # Jobs end first, else threads would still wait for what is read ahead.
-        with closing(ahead(make, jobs, workers)) as batches, closing(jobs):
-            for batch in batches:
+        with closing(ahead(self._assembler.make, parts, workers, queued=UNDER_WAY)) as made, closing(jobs):
+            for underway in made:
+                if underway is None:
+                    continue
                 self._done += 1
                 if self._done == len(self):
                     # Before the batch is given away: a caller that counts, as Lightning does, asks no more.
                     self._epoch, self._done = epoch + 1, 0
-                yield batch
+                yield underway.take()
         self._epoch, self._done = epoch + 1, 0
 
     def _jobs(self, epoch: int, start: int) -> Iterator[Job]:
@@ -182,44 +183,6 @@ class Loader:
                 wanted, times = wanted[part], times[part]
             if number >= start:
                 yield wanted, times
-
-    def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> Batch:
-        ((wanted, times), read), examples = job, self.examples
-        x: Any = examples.block(wanted)
-        if x is None:
-            x = self._x(arrays, wanted, read())
-        if examples.transform is not None:
-            x = [examples.transformed(*each, epoch) for each in zip(x, wanted, times, strict=True)]
-        x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x)
-        known = {name: tensor(column[wanted]) for name, column in examples.known.items()}
-        if examples.labels is None:
-            return x, known
-        known["key"] = examples.keys(wanted)
-        return x, tensor(examples.labels[wanted]), known
-
-    def _x(self, arrays: Arrays, wanted: list[int], data: Sequence[Any]) -> Pixels | list[Any]:
-        """Decode the examples of a batch: pictures of one size into one array, else a list."""
-        batch = None if self._shape is None else arrays.new(len(wanted), *self._shape)
-        x = [
-            self.examples.decoded(number, each, None if batch is None else batch[place])
-            for place, (number, each) in enumerate(zip(wanted, data, strict=True))
-        ]
-        if self.examples.modality != "image":
-            return x
-        shapes = {picture.shape for picture in x}
-        if len(shapes) == 1:
-            (shape,) = shapes
-            if batch is None or batch.shape[1:] != shape:
-                # The first batch tells the size; the next are decoded in place.
-                self._shape, batch = shape, arrays.new(len(wanted), *shape)
-                np.stack(x, out=batch)
-            return batch
-        if self.examples.transform is None:
-            first, second, *_ = sorted(shapes)
-            raise InputError(
-                f"pictures differ in size, such as {first[:2]} and {second[:2]}: give size=(height, width)"
-            )
-        return x
 
 
 def _part_of(size: int, ranks: Ranks) -> slice:
