@@ -23,6 +23,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from shiftdata.data.places.hubs import check_token, is_private, origin_of
+from shiftdata.data.places.multipart import Parts
 from shiftdata.data.places.store import ConnectTimeout
 from shiftdata.errors import IntegrityError, StorageError
 from shiftdata.logs import logger
@@ -100,22 +101,21 @@ class Client:
         method: Method = "GET",
         first: int | None = None,
         sink: Sink | None = None,
+        parts: Parts | None = None,
     ) -> Answer:
         """Ask for a file, or for `most` of its bytes from `first` on; more bytes than that are an error.
 
-        `sink` takes the body piece by piece.
+        `sink` takes the body piece by piece; `parts` asks for several ranges and takes the answer.
         """
         linked: dict[str, str] = {}
+        ranges = parts.header if parts else "" if first is None else f"bytes={first}-{first + most - 1}"
+        sink = parts.take if parts else sink
         for _ in range(MOST_REDIRECTS + 1):
             origin = origin_of(url)
-            wanted = {"Accept-Encoding": "identity", "User-Agent": "shiftdata"}
-            if first is not None:
-                wanted["Range"] = f"bytes={first}-{first + most - 1}"
-            if self._token and origin == self._origin:
-                wanted["Authorization"] = f"Bearer {self._token}"
+            wanted = self._headers(origin, ranges)
             connection, answer = self._ask(origin, method, url, wanted)
             # Not its query, which may be a signature.
-            LOG.debug("%d %s %s %s", answer.status, method, url.partition("?")[0], wanted.get("Range", ""))
+            LOG.debug("%d %s %s %.60s", answer.status, method, url.partition("?")[0], wanted.get("Range", ""))
             try:
                 headers = {name.lower(): value for name, value in answer.getheaders()}
                 if origin == self._origin:
@@ -123,12 +123,11 @@ class Client:
                 if answer.status in REDIRECTS and not (method == "HEAD" and "x-linked-size" in linked):
                     url = _redirected(url, headers.get("location", ""))
                     continue
-                if answer.status not in (200, 206, *REDIRECTS):
-                    raise HttpError(answer.status, headers.get("x-error-code", ""))
+                _check_head(url, answer, headers)
                 if first is not None:
                     _check_range(url, first, most, answer, headers)
-                if headers.get("content-encoding", "identity") != "identity":
-                    raise StorageError(f"{url} has a content encoding that was not asked for")
+                if parts is not None:
+                    parts.begin(answer.status, headers)
                 body = b""
                 if method == "GET":
                     connection.timed.expect(WINDOW, 2 * most + OVERHEAD, in_body=True)
@@ -137,6 +136,14 @@ class Client:
             finally:
                 self._put_back(origin, connection, answer)
         raise StorageError(f"{url}: more than {MOST_REDIRECTS} redirects")
+
+    def _headers(self, origin: str, ranges: str) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity", "User-Agent": "shiftdata"}
+        if ranges:
+            headers["Range"] = ranges
+        if self._token and origin == self._origin:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
 
     def close(self) -> None:
         """End all idle connections."""
@@ -327,6 +334,14 @@ def _redirected(url: str, location: str) -> str:
         raise StorageError(f"{url} redirects to an address with a login, or out of https")
     origin_of(target)
     return target
+
+
+def _check_head(url: str, answer: http.client.HTTPResponse, headers: Mapping[str, str]) -> None:
+    """Refuse an answer that is an error, or has a content encoding."""
+    if answer.status not in (200, 206, *REDIRECTS):
+        raise HttpError(answer.status, headers.get("x-error-code", ""))
+    if headers.get("content-encoding", "identity") != "identity":
+        raise StorageError(f"{url} has a content encoding that was not asked for")
 
 
 def _check_range(
