@@ -8,8 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, suppress
-from queue import Empty, SimpleQueue
+from contextlib import closing, contextmanager
+from queue import SimpleQueue
 from threading import Thread
 from typing import Generic, TypeAlias, TypeVar
 
@@ -59,12 +59,16 @@ def futures(
     """Yield each job with the future of its result, as `ahead` yields results."""
     pending: deque[tuple[Job, Future[Result]]] = deque()
     with closing(Workers(work, workers)) as threads:
-        for job in jobs:
-            pending.append((job, threads.submit(job)))
-            if len(pending) == queued * workers:
+        try:
+            for job in jobs:
+                pending.append((job, threads.submit(job)))
+                if len(pending) == queued * workers:
+                    yield pending.popleft()
+            while pending:
                 yield pending.popleft()
-        while pending:
-            yield pending.popleft()
+        finally:
+            while pending:
+                pending.popleft()[1].cancel()
 
 
 class Workers(Generic[Job, Result]):
@@ -97,13 +101,10 @@ class Workers(Generic[Job, Result]):
         return self._todo.qsize()
 
     def close(self) -> None:
-        """Drop the jobs that no thread has begun, and wait `JOIN_TIMEOUT` seconds for the others."""
+        """End the threads after what was submitted and not cancelled; wait `JOIN_TIMEOUT` seconds for it."""
         if not self._threads:  # at the program's end modules may be gone
             return
         atexit.unregister(self.close)
-        with suppress(Empty):
-            while task := self._todo.get_nowait():
-                task[0].cancel()
         for _ in self._threads:
             self._todo.put(None)
         until = time.monotonic() + JOIN_TIMEOUT

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from http.client import HTTPException
@@ -59,6 +61,7 @@ class Http(Store):
         self._client = self._connect()
         self._gives_parts: bool | None = None
         self._poor = 0
+        self._learning = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.address,)
@@ -94,12 +97,14 @@ class Http(Store):
         found: Found = {}
         for at in range(0, len(wanted), MOST_RANGES):
             missing = [each for each in dict.fromkeys(wanted[at : at + MOST_RANGES]) if each[1]]
-            while len(missing) > 1 and self._gives_parts is not False:
-                some = self._several(path, missing)
-                if not some:
+            while len(missing) > 1 and self.at_once != 1:
+                # One thread finds out, lest each is sent a whole file.
+                with self._learning if self.at_once is None else nullcontext():
+                    came = self._several(path, missing) if self.at_once != 1 else {}
+                if not came:
                     break
-                found |= some
-                missing = [each for each in missing if each not in some]
+                found |= came
+                missing = [each for each in missing if each not in came]
         return [
             found[start, length] if (start, length) in found else self.range(path, start, start + length)
             for start, length in wanted
@@ -117,10 +122,9 @@ class Http(Store):
                     raise NoPartsError(str(error)) from error
                 raise
             except (OSError, HTTPException, PoorAnswerError):
-                if not (some := parts.found()):
+                if not parts.found():
                     raise
-                return some  # those that came before the connection was lost
-            return parts.found()
+            return parts.found()  # if the connection was lost, those that came before
 
         try:
             found = self._try(path, once)

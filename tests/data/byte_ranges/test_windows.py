@@ -9,7 +9,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
-from shiftdata.data.loading.byte_ranges.layout import WASTE
+from shiftdata.data.loading.byte_ranges.layout import WASTE_FAR
 from shiftdata.errors import StorageError
 from tests.data.byte_ranges.server import ranges
 from tests.data.test_places import at_once
@@ -65,7 +65,7 @@ def test_a_whole_epoch_is_few_requests(server, task):
     with loader(task) as far:
         rows = sum(len(y) for _, y, _ in far)
         stats = far.examples.reader.stats
-    assert stats["asked"] <= stats["fetched"] <= stats["asked"] * (1 + WASTE)
+    assert stats["asked"] <= stats["fetched"] <= stats["asked"] * (1 + WASTE_FAR)
     assert rows > 150
     assert stats["requests"] < rows / 2  # the first batches alone, the others together
 

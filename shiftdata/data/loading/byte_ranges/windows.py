@@ -60,16 +60,20 @@ def read_ahead(
     windows, waiting = _Windows(reader, batches), deque[_Window[Job]]()
     workers = Workers(work, reader.pace.requests)
     with closing(workers):
-        while True:
-            while window := windows.next(sum(window.size for window in waiting)):
-                workers.grow(reader.pace.requests)
-                window.ask(reader, workers)
-                waiting.append(window)
-            if not waiting:
-                return
-            for job, rows in waiting[0].batches:
-                yield job, partial(waiting[0].take, reader, rows)
-            waiting.popleft()
+        try:
+            while True:
+                while window := windows.next(sum(window.size for window in waiting)):
+                    workers.grow(reader.pace.requests)
+                    window.ask(reader, workers)
+                    waiting.append(window)
+                if not waiting:
+                    return
+                for job, rows in waiting[0].batches:
+                    yield job, partial(waiting[0].take, reader, rows)
+                waiting.popleft()
+        finally:
+            while waiting:
+                waiting.popleft().cancel()
 
 
 class _Window(Generic[Job]):
@@ -89,13 +93,17 @@ class _Window(Generic[Job]):
         if reader.gives_several is None:
             wait(self._requests, return_when=FIRST_COMPLETED)  # the next windows depend on it
 
+    def cancel(self) -> None:
+        for request in self._requests:
+            request.cancel()
+
     def take(self, reader: ExampleReader, rows: IntArray) -> list[bytes]:
         """Return the examples of a batch."""
         wanted = rows.tolist()
         examples = self._examples
         if examples is None:
             examples = {}
-            for request in self._requests:
+            for request in wait(self._requests).done:
                 if not request.cancelled() and request.exception() is None:
                     examples |= request.result()
             self._examples = examples  # two threads may do so at once, with the same result
