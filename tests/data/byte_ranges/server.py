@@ -118,8 +118,12 @@ class Ranges(BaseHTTPRequestHandler):
         self.send_response(500 if fault == "error" else 206)
         for name, value in heads.items():
             self.send_header(name, value)
-        part = ANSWERS.get(fault, bytes)(body)
-        self.send_header("Content-Length", str(len(body) if fault in ("cut", "short") else len(part)))
+        ends = {"cut": len(body) // 2, "short": len(body) - 200}
+        part = body[: ends.get(fault, len(body))]
+        if fault == "flipped":
+            last = body.rindex(b"\r\n\r\n") + 4  # of the last range
+            part = body[:last] + bytes([body[last] ^ 1]) + body[last + 1 :]
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.served.bodies.append((self.path, len(part)))
         self.wfile.write(part)

@@ -226,35 +226,6 @@ def test_a_damaged_or_missing_local_shard_is_named(copy):
         ExampleReader(copy, "mini").read([row])
 
 
-# The cache
-
-
-def test_the_cache_gives_what_was_fetched_and_notices_damage(server, whole, tmp_path):
-    def read(verify: bool = False) -> ExampleReader:
-        reader = ExampleReader(f"{server.url}/tiny", "mini", cache=tmp_path, verify=verify)
-        assert reader.read(range(50)) == whole[:50]
-        reader.close()
-        return reader
-
-    assert read().stats["cache_hits"] == 0
-    stats = read(verify=True).stats
-    assert (stats["cache_hits"], stats["requests"]) == (50, 0)
-    file = next(path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == whole[9])
-    file.write_bytes(whole[9][:-1] + bytes([whole[9][-1] ^ 1]))
-    assert read().stats["cache_hits"] == 49
-    assert read().stats["cache_hits"] == 50
-    file.write_bytes(whole[9][:90])  # torn
-    assert read().stats["cache_hits"] == 49
-    assert read().stats["cache_hits"] == 50
-
-
-def test_a_cache_that_cannot_be_written_is_none(server, whole, tmp_path):
-    (tmp_path / "file").write_bytes(b"")
-    with ExampleReader(f"{server.url}/tiny", "mini", cache=tmp_path / "file") as reader:
-        assert [reader.read(range(9)), reader.read(range(9))] == [whole[:9]] * 2
-        assert reader.stats["cache_hits"] == 0
-
-
 # Threads, processes, ends
 
 
