@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import shiftdata as sd
 from shiftdata.data.loading.byte_ranges import ExampleReader, cache
 from shiftdata.data.loading.byte_ranges.cache import RangeCache
 from shiftdata.errors import InputError
@@ -128,6 +129,18 @@ def test_a_range_across_blocks_is_one_range(tmp_path, monkeypatch):
     for start, end in ((50, 470), (99, 101), (100, 200), (250, 469)):
         assert kept.read(SHARD, start, end - start) == content[start:end]
     assert kept.read(SHARD, 460, 20) is None
+
+
+def test_a_loader_keeps_what_it_fetches(server, tmp_path):
+    task = sd.task(f"{server.url}/tiny")
+    for epoch in range(2):
+        server.bodies.clear()
+        with task.loader(sampler="shuffle", batch_size=16, cache=tmp_path, cache_limit=10e6) as loader:
+            loader.set_epoch(epoch)
+            assert sum(len(y) for _, y, _ in loader) == 200
+        assert bool(server.fetched("/data/")) is (epoch == 0)
+    with pytest.raises(InputError, match="a reader has a cache of its own"):
+        task.loader(cache=tmp_path, reader=ExampleReader(task.metadata.dataset, "mini"))
 
 
 def test_a_limit_below_one_range_keeps_nothing(server, whole, tmp_path):

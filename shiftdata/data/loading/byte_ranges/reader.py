@@ -46,7 +46,7 @@ from shiftdata.untrusted.parquet import ParquetReader, read_footer
 #: The attributes of a pickled reader; counts begin at 0 again.
 _CARRIED = ("ahead", "_verify", "_cache", "_layout", "_store")
 #: Bytes that may be read ahead, and those of a cache, if nothing else is said.
-AHEAD, CACHE = 256 * 2**20, 20 * 10**9
+AHEAD, CACHE = 256 * 2**20, 20e9
 #: Ranges of a request as long as a place has not shown whether it gives several: else they follow each other.
 UNKNOWN = 8
 #: Requests for an image that arrives with another hash, or in an answer that is not right.
