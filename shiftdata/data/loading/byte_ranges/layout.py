@@ -28,6 +28,8 @@ from shiftdata.untrusted.texts import read_json
 #: gap of `WIDEST` bytes takes 5 ms at 100 Mbit/s. They stay few, since somebody may pay for them.
 WASTE, WASTE_FAR = 1 / 50, 1 / 12
 WIDEST = 64 * 2**10
+#: The widest gap where one request has several ranges: then a range costs no round trip, but such a head.
+NARROW = 128
 #: The fewest and the most bytes of a request of several ranges: below, its own cost shows; above, it would
 #: keep other connections waiting.
 SHORTEST, LONGEST = 2**19, 4 * 2**20
@@ -65,8 +67,10 @@ class Span(NamedTuple):
         return self.end - self.start
 
 
-def spans(pieces: Sequence[Piece], *, neighbours: bool = False, waste: float = WASTE) -> Iterator[Span]:
-    """Join the pieces of a shard over gaps of at most `WIDEST` bytes, the narrowest gaps first.
+def spans(
+    pieces: Sequence[Piece], *, neighbours: bool = False, waste: float = WASTE, widest: int = WIDEST
+) -> Iterator[Span]:
+    """Join the pieces of a shard over gaps of at most `widest` bytes, the narrowest gaps first.
 
     `neighbours`: rows that follow each other are joined whatever the waste. In a tar a header and padding lie
     between them, which are more than a small example.
@@ -84,7 +88,7 @@ def spans(pieces: Sequence[Piece], *, neighbours: bool = False, waste: float = W
     order = np.argsort(gaps, kind="stable")
     allowed = sum(piece.length for piece in ordered) * waste
     bridged = np.zeros(len(gaps), dtype=bool)
-    bridged[order] = np.cumsum(gaps[order]) <= allowed
+    bridged[order] = (np.cumsum(gaps[order]) <= allowed) & (gaps[order] <= widest)
     if neighbours:
         bridged |= np.diff([piece.row for piece in ordered]) == 1
     bridged &= gaps <= WIDEST

@@ -23,9 +23,11 @@ from shiftdata.data.format.schema import example_bytes
 from shiftdata.data.loading.byte_ranges.cache import RangeCache
 from shiftdata.data.loading.byte_ranges.layout import (
     LONGEST,
+    NARROW,
     SHORTEST,
     WASTE,
     WASTE_FAR,
+    WIDEST,
     Layout,
     Piece,
     Shard,
@@ -236,10 +238,13 @@ class ExampleReader:
     def _requests(self, located: Sequence[tuple[Shard, Sequence[Piece]]]) -> list[Request]:
         count = UNKNOWN if self._store.at_once is None else self._store.at_once
         waste = WASTE_FAR if count == 1 and self.pace.is_far else WASTE
-        tars = bool(self._layout.members)
-        planned = [
-            (shard, list(spans(pieces, neighbours=tars, waste=waste))) for shard, pieces in located if pieces
-        ]
+        join = partial(
+            spans,
+            neighbours=bool(self._layout.members),
+            waste=waste,
+            widest=NARROW if self.gives_several else WIDEST,
+        )
+        planned = [(shard, list(join(pieces))) for shard, pieces in located if pieces]
         size = sum(span.size for _, of_shard in planned for span in of_shard)
         # Each connection gets its share.
         most = min(max(size // self.pace.requests, SHORTEST), LONGEST)
