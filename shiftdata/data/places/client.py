@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -36,6 +36,8 @@ FEWEST = 32 << 10
 OVERHEAD = 1 << 20
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
+#: Seconds for which ranges of a file are asked for where its redirect led: a Hub redirects each request.
+REMEMBERED = 300.0
 #: The longest unused answer that is read to its end, so that the connection can be used again.
 SHORT = 64 << 10
 PIECE = 1 << 20
@@ -82,6 +84,31 @@ class Answer:
         return int(number) if number.isdecimal() and len(number) < 19 else None
 
 
+class _Asked(NamedTuple):
+    """What is asked for of a URL, as `Client.get` has it."""
+
+    most: int
+    method: Method
+    first: int | None
+    sink: Sink | None
+    parts: Parts | None
+
+    @property
+    def ranges(self) -> str:
+        """The value of `Range`, if any."""
+        if self.parts:
+            return self.parts.header
+        return "" if self.first is None else f"bytes={self.first}-{self.first + self.most - 1}"
+
+
+class _Moved(NamedTuple):
+    """Where a redirect led, with the headers that it had, and until when to ask there at once."""
+
+    url: str
+    linked: Mapping[str, str]
+    until: float
+
+
 class Client:
     """Connections to the servers of one place, shared by threads; another process makes its own."""
 
@@ -89,6 +116,7 @@ class Client:
         self._origin = origin_of(url)
         self._token = check_token(token, url)
         self._idle: list[tuple[str, _Connection]] = []
+        self._moved: dict[str, _Moved] = {}
         self._process = os.getpid()
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._idle)
@@ -107,12 +135,26 @@ class Client:
 
         `sink` takes the body piece by piece; `parts` asks for several ranges and takes the answer.
         """
-        linked: dict[str, str] = {}
-        ranges = parts.header if parts else "" if first is None else f"bytes={first}-{first + most - 1}"
-        sink = parts.take if parts else sink
+        asked = _Asked(most, method, first, parts.take if parts else sink, parts)
+        moved = self._moved.get(url) if asked.ranges else None
+        if moved and time.monotonic() < moved.until:
+            try:
+                return self._follow(moved.url, asked, moved.linked)[0]
+            except HttpError:  # an address with a signature ends after a while
+                self._moved.pop(url, None)
+        answer, last = self._follow(url, asked, {})
+        if asked.ranges and last != url:
+            linked = {name: answer.headers[name] for name in LINKED if name in answer.headers}
+            self._moved[url] = _Moved(last, linked, time.monotonic() + REMEMBERED)
+        return answer
+
+    def _follow(self, url: str, asked: _Asked, linked: Mapping[str, str]) -> tuple[Answer, str]:
+        """Ask, where redirects lead too; return the answer and the URL that gave it."""
+        linked = dict(linked)
+        most, method, first, sink, parts = asked
         for _ in range(MOST_REDIRECTS + 1):
             origin = origin_of(url)
-            wanted = self._headers(origin, ranges)
+            wanted = self._headers(origin, asked.ranges)
             connection, answer = self._ask(origin, method, url, wanted)
             # Not its query, which may be a signature.
             LOG.debug("%d %s %s %.60s", answer.status, method, url.partition("?")[0], wanted.get("Range", ""))
@@ -132,7 +174,7 @@ class Client:
                 if method == "GET":
                     connection.timed.expect(WINDOW, 2 * most + OVERHEAD, in_body=True)
                     body = _body(url, answer, most, sink, cut=first is not None and answer.status == 200)
-                return Answer(answer.status, headers | linked, body)
+                return Answer(answer.status, headers | linked, body), url
             finally:
                 self._put_back(origin, connection, answer)
         raise StorageError(f"{url}: more than {MOST_REDIRECTS} redirects")

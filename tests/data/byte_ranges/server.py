@@ -75,7 +75,7 @@ class Ranges(BaseHTTPRequestHandler):
                 self.served.busy -= 1
 
     def answer(self, body: bool) -> None:
-        file = self.root / unquote(self.path).lstrip("/")
+        file = self.root / unquote(self.path.partition("?")[0]).lstrip("/")
         if not file.is_file():
             self.send_error(404)
             return

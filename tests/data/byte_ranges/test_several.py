@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from shiftdata.data.places.http import MOST_RANGES, Http
 from shiftdata.data.places.multipart import NoPartsError, Parts
 from tests.data.byte_ranges.server import PARTS, ranges
 from tests.data.byte_ranges.test_reading import at_once, remote, served, server, whole
+from tests.web import answering
 
 __all__ = ["at_once", "remote", "served", "server", "whole"]  # fixtures
 
@@ -78,6 +80,44 @@ def test_a_request_has_no_more_ranges_than_servers_take(tmp_path):
         assert len(own.bodies) == -(-len(wanted) // MOST_RANGES)
         assert store.ranges("data/a", []) == []
         store.close()
+
+
+class Redirecting(BaseHTTPRequestHandler):
+    """Redirects each request to a signed address elsewhere, which ends."""
+
+    protocol_version = "HTTP/1.1"
+    elsewhere, signature, asked = "", 0, list[str]()
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(302)
+        self.send_header("Location", f"{self.elsewhere}{self.path}?{self.signature}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
+@pytest.mark.parametrize("several", ["well", ""])
+def test_ranges_are_asked_for_where_a_redirect_led_until_that_ends(tmp_path, several):
+    content = random.Random(5).randbytes(10_000)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a").write_bytes(content)
+    wanted = [(start, 3) for start in range(0, 10_000, 1000)]
+    asked: list[str] = []
+    with ranges(tmp_path) as own:
+        own.several = several
+        handler = type("Own", (Redirecting,), {"elsewhere": own.url, "asked": asked})
+        with answering(handler) as url:
+            store = Http(url)
+            for _ in range(2):
+                assert store.ranges("data/a", wanted) == [content[at : at + size] for at, size in wanted]
+            assert len(asked) == (1 if several else 2)  # the answer without several ranges is not followed
+            own.faults = ["refused"]
+            assert store.range("data/a", 7, 9) == content[7:9]
+            assert len(asked) == (2 if several else 3)
+            store.close()
 
 
 RANGES = [(0, 5), (10, 20), (40, 1), (50, 30)]
