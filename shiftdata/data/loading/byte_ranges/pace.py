@@ -2,6 +2,7 @@
 
 A pipe is full when the bytes under way are its bandwidth times its latency. Neither is known, and both
 change, so requests are doubled as long as a tenth more bytes a second come by it, and again after a while.
+Where no request waits for a network, the first few fill any pipe, and more would keep decoders from work.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ FIRST, MOST = 16, 64
 GAIN = 1.1
 #: Seconds after which another number of requests is tried again.
 SETTLED = 30.0
-#: Seconds of a request from which on it waits for the network more than for anything else.
+#: Seconds of the quickest request from which on requests wait for the network more than for anything else.
 FAR = 0.005
 
 
@@ -50,7 +51,7 @@ class Pace:
 
     def _judge(self, rate: float) -> None:
         now = time.monotonic()
-        if now < self._until:
+        if now < self._until or not self.is_far:
             return
         if rate > GAIN * self._best and self.requests < MOST:
             self._best, self.requests = rate, min(2 * self.requests, MOST)
