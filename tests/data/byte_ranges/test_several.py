@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from http.server import BaseHTTPRequestHandler
 
+import fsspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.http import MOST_RANGES, Http
 from shiftdata.data.places.multipart import NoPartsError, Parts
+from shiftdata.data.places.remote import POOL
+from shiftdata.errors import StorageError
 from tests.data.byte_ranges.server import PARTS, ranges
 from tests.data.byte_ranges.test_reading import at_once, remote, served, server, whole
 from tests.web import answering
@@ -80,6 +83,22 @@ def test_a_request_has_no_more_ranges_than_servers_take(tmp_path):
         assert len(own.bodies) == -(-len(wanted) // MOST_RANGES)
         assert store.ranges("data/a", []) == []
         store.close()
+
+
+def test_rows_come_from_s3_many_at_once(tiny, bucket, whole):
+    fsspec.filesystem("s3").put(str(tiny), f"{bucket}/tiny", recursive=True)
+    rows = range(0, len(whole), 5)
+    with ExampleReader(f"s3://{bucket}/tiny", "mini", verify=True) as reader:
+        assert reader.read(rows) == [whole[row] for row in rows]
+        assert reader.gives_several
+        assert reader.stats["requests"] <= 6  # of 32 ranges, of three shards
+        (system, root), path = reader._store._system(), reader._layout.shards[0].path
+        assert system.config_kwargs["max_pool_connections"] == POOL
+        with pytest.raises(StorageError, match=r"missing .*does not exist"):
+            reader._store.ranges("missing", [(0, 5), (7, 5)])
+        size = system.size(f"{root}/{path}")
+        with pytest.raises(StorageError, match="cannot be read"):
+            reader._store.ranges(path, [(0, 5), (size - 3, 9)])
 
 
 class Redirecting(BaseHTTPRequestHandler):
