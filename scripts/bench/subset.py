@@ -111,7 +111,8 @@ def ordered(table: pa.Table, images: list[bytes]) -> Ordered:
     label, quantile = np.asarray(table["label"]), np.asarray(table["quantile"])
     keys = table["key"].combine_chunks()
     groups = row_groups(Rows(keys, np.asarray(table["group"]), label, quantile, sizes))
-    return Ordered.of_table(table, groups, lambda rows: [images[n] for n in rows])
+    parts = np.zeros(len(table), np.int64)
+    return Ordered.of_table(table, groups, lambda rows: [images[n] for n in rows], parts)
 
 
 def picture(number: int, pixels: int) -> bytes:
