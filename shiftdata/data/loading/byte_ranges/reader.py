@@ -237,14 +237,7 @@ class ExampleReader:
 
     def _requests(self, located: Sequence[tuple[Shard, Sequence[Piece]]]) -> list[Request]:
         count = UNKNOWN if self._store.at_once is None else self._store.at_once
-        waste = WASTE_FAR if count == 1 and self.pace.is_far else WASTE
-        join = partial(
-            spans,
-            neighbours=bool(self._layout.members),
-            waste=waste,
-            widest=NARROW if self.gives_several else WIDEST,
-        )
-        planned = [(shard, list(join(pieces))) for shard, pieces in located if pieces]
+        planned = [(shard, self._spans(pieces)) for shard, pieces in located]
         size = sum(span.size for _, of_shard in planned for span in of_shard)
         # Each connection gets its share.
         most = min(max(size // self.pace.requests, SHORTEST), LONGEST)
@@ -257,6 +250,12 @@ class ExampleReader:
         place = self._store.address
         LOG.debug("%d examples by %d requests of %d bytes from %s", rows, len(requests), size, place)
         return requests
+
+    def _spans(self, pieces: Sequence[Piece]) -> list[Span]:
+        """Join pieces over the gaps that cost less than another range of this place."""
+        tars, several = bool(self._layout.members), self.gives_several
+        waste = WASTE_FAR if several is False and self.pace.is_far else WASTE
+        return list(spans(pieces, neighbours=tars, waste=waste, widest=NARROW if several else WIDEST))
 
     def _near(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         data = self._store.ranges(shard.path, [(piece.start, piece.length) for piece in pieces])
@@ -275,7 +274,7 @@ class ExampleReader:
         if self._cache is not None:
             pieces = [piece for span in missing for piece in span.pieces]
             examples = self._cached(self._cache, shard, pieces)
-            missing = list(spans([piece for piece in pieces if piece.position not in examples]))
+            missing = self._spans([piece for piece in pieces if piece.position not in examples])
         if missing:
             began = time.perf_counter()
             examples |= self._fetched(shard, missing)
