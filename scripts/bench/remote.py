@@ -68,7 +68,9 @@ def epoch(make: Callable[[], Any], pipe: Connection) -> None:
     began, before, seen = time.perf_counter(), processor_time(), 0
     for batch in batches:
         seen += len(batch[0])
-    pipe.send((seen / (time.perf_counter() - began), seen / (processor_time() - before)))
+    rate = seen / (time.perf_counter() - began)
+    del batches  # workers that have ended are counted
+    pipe.send((rate, seen / (processor_time() - before)))
 
 
 def measured(make: Callable[[], Any]) -> tuple[float, float]:
