@@ -85,7 +85,7 @@ class Answer:
 
 
 class _Asked(NamedTuple):
-    """What is asked for of a URL, as `Client.get` has it."""
+    """A request without its URL, as `Client.get` has it."""
 
     most: int
     method: Method
@@ -102,7 +102,7 @@ class _Asked(NamedTuple):
 
 
 class _Moved(NamedTuple):
-    """Where a redirect led, with the headers that it had, and until when to ask there at once."""
+    """The end of some redirects, the headers that they had, and the time until which to ask there at once."""
 
     url: str
     linked: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""How many requests are under way: as many as bring more bytes, by what the requests of this place take.
+"""The number of requests under way: as many as bring more bytes, by what the requests of this place take.
 
 A pipe is full when the bytes under way are its bandwidth times its latency. Neither is known, and both
 change, so requests are doubled as long as a tenth more bytes a second come by it, and again after a while.
