@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from queue import SimpleQueue
 from threading import Thread
-from typing import TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -57,40 +57,62 @@ def futures(
     queued: int = AHEAD,
 ) -> Generator[tuple[Job, Future[Result]]]:
     """Yield each job with the future of its result, as `ahead` yields results."""
-    todo: Todo[Result, Job] = SimpleQueue()
     pending: deque[tuple[Job, Future[Result]]] = deque()
-    # Daemons: an executor's threads would keep Ctrl-C waiting for a read that hangs.
-    threads = [Thread(target=_serve, args=(todo, work), daemon=True) for _ in range(workers)]
-
-    def end() -> None:
-        while pending:
-            pending.popleft()[1].cancel()
-        for _ in threads:
-            todo.put(None)
-        until = time.monotonic() + JOIN_TIMEOUT
-        while threads:
-            threads.pop().join(max(0.0, until - time.monotonic()))
-
-    # A daemon that decodes as the interpreter goes down aborts it. `end` does not refer to the generator: it
-    # still ends when the caller drops it.
-    atexit.register(end)
-    try:
-        for thread in threads:
-            thread.start()
-        for job in jobs:
-            pending.append((job, Future()))
-            todo.put((pending[-1][1], job))
-            if len(pending) == queued * workers:
+    with closing(Workers(work, workers)) as threads:
+        try:
+            for job in jobs:
+                pending.append((job, threads.submit(job)))
+                if len(pending) == queued * workers:
+                    yield pending.popleft()
+            while pending:
                 yield pending.popleft()
-        while pending:
-            yield pending.popleft()
-    finally:
-        if threads:  # else the program is at its end, and modules may be gone
-            atexit.unregister(end)
-            end()
+        finally:
+            while pending:
+                pending.popleft()[1].cancel()
 
 
-def in_threads(work: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Iterator[Result]:
+class Workers(Generic[Job, Result]):
+    """Threads that do jobs in the order in which they come, until they are closed."""
+
+    def __init__(self, work: Callable[[Job], Result], count: int) -> None:
+        self._work = work
+        self._todo: Todo[Result, Job] = SimpleQueue()
+        self._threads: list[Thread] = []
+        # A daemon that decodes as the interpreter goes down aborts it.
+        atexit.register(self.close)
+        self.grow(count)
+
+    def grow(self, count: int) -> None:
+        """Have at least `count` threads."""
+        while len(self._threads) < count:
+            # Daemons: an executor's threads would keep Ctrl-C waiting for a read that hangs.
+            self._threads.append(Thread(target=_serve, args=(self._todo, self._work), daemon=True))
+            self._threads[-1].start()
+
+    def submit(self, job: Job) -> Future[Result]:
+        """Return the future of a job's result."""
+        future: Future[Result] = Future()
+        self._todo.put((future, job))
+        return future
+
+    @property
+    def waiting(self) -> int:
+        """The number of jobs that no thread has begun."""
+        return self._todo.qsize()
+
+    def close(self) -> None:
+        """End the threads after what was submitted and not cancelled; wait `JOIN_TIMEOUT` seconds for it."""
+        if not self._threads:  # at the program's end modules may be gone
+            return
+        atexit.unregister(self.close)
+        for _ in self._threads:
+            self._todo.put(None)
+        until = time.monotonic() + JOIN_TIMEOUT
+        while self._threads:
+            self._threads.pop().join(max(0.0, until - time.monotonic()))
+
+
+def in_threads(work: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Generator[Result]:
     """Yield the results of jobs, in order, by at most `count` threads; the first error is raised."""
     workers = min(count, len(jobs))
     return ahead(work, jobs, workers if workers > 1 else 0, queued=len(jobs))

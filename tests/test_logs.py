@@ -71,7 +71,7 @@ def test_requests_tries_and_rows_are_logged_without_what_signs_a_request(tiny, c
         with pytest.raises(HttpError):
             Client(served.url).get(f"{served.url}/file?X-Signature=secret", 9)
     expected = f"mu=0.1, seed=0): {len(task.rows('train'))} of {len(task.metadata)} rows are train"
-    sizes = f"1 examples by 1 ranges of {reader.stats['fetched']} bytes from {served.url}"
+    sizes = f"1 examples by 1 requests of {reader.stats['fetched']} bytes from {served.url}"
     for text in (expected, "trying again in 0.5 s: HttpError: status 500", sizes, "asking again: "):
         assert text in caplog.text
     assert f"404 GET {served.url}/file " in caplog.text

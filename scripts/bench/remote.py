@@ -1,12 +1,13 @@
-"""An epoch of training pictures over HTTP: ours beside webdataset, from a server of this machine.
+"""An epoch of training pictures over HTTP: ours, shuffled, and webdataset from front to back, side by side.
 
-    python scripts/bench/remote.py [--rounds 5] [--pause 0.02]
+    python scripts/bench/remote.py [--rounds 3] [--latency 0 0.02] [--windows 0.5 10 40] [--rate 0] [--single]
 
-The pictures are those of `loaders.py`, which builds them. The server waits `--pause` seconds before each
-answer, as a network does. Ours reads in random order by byte range, without a cache, and once more with
-windows of a tenth of the set; webdataset reads shards from front to back. Two workers, batches of 64,
-libjpeg-turbo for both, each epoch in a process of its own. In each round every reader has its turn; medians,
-of ratios too.
+The pictures are those of `loaders.py`, which builds them. A server of this machine waits `--latency` seconds
+before each answer, and gives `--rate` bytes a second. Ours reads in random order, without a cache, and may
+read ahead a part of the set: `--windows` says how many times larger the set is. `--single` serves one range a
+request. Webdataset reads shards from front to back. Two workers, batches of 64, libjpeg-turbo for both, each
+epoch in a process of its own; opening the dataset is not counted. In each round every reader has its turn;
+medians, of ratios too.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ from typing import Any
 
 from loader_peers import BATCH, by_turbo, torch_loader
 from loader_sets import prepare
-from subset import serve
+from range_server import serve
 
 WORKERS = 2
-#: Bytes to read ahead, of which a window is half: about a tenth of the set.
-SMALL = 22 << 20
+PEER = "webdataset, front to back"
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -45,16 +45,18 @@ def webdataset(url: str, out: Path) -> Any:
 def processor_time() -> float:
     """Seconds of processor time of this process and of the workers that it had."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def ours(url: str, out: Path, ahead: int = 1 << 28) -> Any:
+def ours(url: str, times: float) -> Any:
     import shiftdata as sd
     from shiftdata.data.loading.byte_ranges import ExampleReader
 
-    url = f"{url}/shift/bench_jpeg"
-    reader = ExampleReader(url, "all", ahead=ahead)
-    return sd.task(url).loader("train", sampler="shuffle", batch_size=BATCH, workers=WORKERS, reader=reader)
+    task = sd.task(f"{url}/shift/bench_jpeg")
+    rows = task.rows("train")
+    plan = ExampleReader(task.metadata.dataset, "all")
+    reader = ExampleReader(task.metadata.dataset, "all", ahead=int(plan.lengths(rows).sum() / times))
+    return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=WORKERS, reader=reader)
 
 
 def epoch(make: Callable[[], Any], pipe: Connection) -> None:
@@ -62,10 +64,13 @@ def epoch(make: Callable[[], Any], pipe: Connection) -> None:
     multiprocessing.set_start_method("fork", force=True)  # for the workers of torch
     for name in ("torch", "shiftdata.evaluation.tasks", "webdataset", "simplejpeg"):
         import_module(name)  # its time is not an epoch's
+    batches = make()
     began, before, seen = time.perf_counter(), processor_time(), 0
-    for batch in make():
+    for batch in batches:
         seen += len(batch[0])
-    pipe.send((seen / (time.perf_counter() - began), seen / (processor_time() - before)))
+    rate = seen / (time.perf_counter() - began)
+    del batches  # workers that have ended are counted
+    pipe.send((rate, seen / (processor_time() - before)))
 
 
 def measured(make: Callable[[], Any]) -> tuple[float, float]:
@@ -79,37 +84,48 @@ def measured(make: Callable[[], Any]) -> tuple[float, float]:
     return rates
 
 
-def serving(out: Path, pause: float, pipe: Connection) -> None:
+def serving(out: Path, pipe: Connection, **options: Any) -> None:
     """Serve a folder in a process of its own."""
-    pipe.send(serve(out, [], pause).server_port)
+    pipe.send(serve(out, **options))
     pipe.recv()
 
 
-def main() -> None:
-    """Read an epoch with every reader in each round; print medians, and ours beside webdataset."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--pause", type=float, default=0.0)
-    parser.add_argument("--out", type=Path, default=Path("build/bench/loaders/noisy"))
-    options = parser.parse_args()
-    prepare(options.out)
+def side_by_side(options: argparse.Namespace, latency: float) -> None:
+    """Read an epoch with every reader in each round; print medians, and ours compared with webdataset."""
     pipe, theirs = SPAWN.Pipe()
-    SPAWN.Process(target=serving, args=(options.out, options.pause, theirs), daemon=True).start()
-    url = f"http://127.0.0.1:{pipe.recv()}"
-    readers = {
-        "shiftdata": functools.partial(ours, url, options.out),
-        "shiftdata, small window": functools.partial(ours, url, options.out, ahead=SMALL),
-        "webdataset": functools.partial(webdataset, url, options.out),
-    }
+    network = {"pause": latency, "rate": options.rate, "several": not options.single}
+    SPAWN.Process(target=serving, args=(options.out, theirs), kwargs=network, daemon=True).start()
+    url = pipe.recv()
+    readers: dict[str, Callable[[], Any]] = {PEER: functools.partial(webdataset, url, options.out)}
+    for times in options.windows:
+        readers[f"shuffled, {times:g} x the window"] = functools.partial(ours, url, times)
     rounds = [{name: measured(make) for name, make in readers.items()} for _ in range(options.rounds)]
-    print(f"{'reader':<30}{'pictures/s':>12}{'a s of CPU':>12}{'beside webdataset':>24}")
+    print(
+        f"{f'latency {1000 * latency:g} ms':<30}{'pictures/s':>12}{'a s of CPU':>12}{'ratio':>8}{'of CPU':>8}"
+    )
     for name in readers:
         rate, per_cpu = (median(row[name][place] for row in rounds) for place in (0, 1))
         # A ratio of one round is of one state of the machine.
-        beside = [median(row[name][place] / row["webdataset"][place] for row in rounds) for place in (0, 1)]
-        print(f"{name:<30}{rate:>12,.0f}{per_cpu:>12,.0f}{beside[0]:>14.2f}, CPU {beside[1]:.2f}")
+        ratios = [median(row[name][place] / row[PEER][place] for row in rounds) for place in (0, 1)]
+        print(f"{name:<30}{rate:>12,.0f}{per_cpu:>12,.0f}{ratios[0]:>8.2f}{ratios[1]:>8.2f}", flush=True)
+    pipe.send(None)
+
+
+def main() -> None:
+    """Measure at each latency."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--latency", type=float, nargs="+", default=[0.0, 0.02])
+    parser.add_argument("--windows", type=float, nargs="+", default=[0.5, 10, 40])
+    parser.add_argument("--rate", type=float, default=0.0)
+    parser.add_argument("--single", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("build/bench/loaders/noisy"))
+    options = parser.parse_args()
+    prepare(options.out)
+    for latency in options.latency:
+        side_by_side(options, latency)
 
 
 if __name__ == "__main__":

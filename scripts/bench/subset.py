@@ -8,18 +8,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
-import re
-import threading
 import time
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from PIL import Image
+from range_server import serve
 
 import shiftdata as sd
 from builders.make.row_groups import Rows, row_groups
@@ -53,8 +49,7 @@ def measure(folder: Path, sets: list[str]) -> None:
     """What it takes to have the batches of some sets, from nothing."""
     import_module("torch")  # its seconds are not the first batch's
     counted: list[int] = []
-    server = serve(folder.parent, counted)
-    url = f"http://127.0.0.1:{server.server_port}/{folder.name}"
+    url = f"{serve(folder.parent, counted=counted)}/{folder.name}"
     begun = time.perf_counter()
     task = sd.task(url, "group-fairness", k=8, mu=0.05)
     known_after = time.perf_counter() - begun
@@ -73,7 +68,6 @@ def measure(folder: Path, sets: list[str]) -> None:
         f"task {known_after:.2f} s, first batch of 64 {batch:.2f} s, all {time.perf_counter() - begun:.1f} s"
     )
     reader.close()
-    server.shutdown()
 
 
 def make(folder: Path, count: int, pixels: int) -> None:
@@ -117,7 +111,8 @@ def ordered(table: pa.Table, images: list[bytes]) -> Ordered:
     label, quantile = np.asarray(table["label"]), np.asarray(table["quantile"])
     keys = table["key"].combine_chunks()
     groups = row_groups(Rows(keys, np.asarray(table["group"]), label, quantile, sizes))
-    return Ordered.of_table(table, groups, lambda rows: [images[n] for n in rows])
+    parts = np.zeros(len(table), np.int64)
+    return Ordered.of_table(table, groups, lambda rows: [images[n] for n in rows], parts)
 
 
 def picture(number: int, pixels: int) -> bytes:
@@ -126,54 +121,6 @@ def picture(number: int, pixels: int) -> bytes:
     stream = io.BytesIO()
     Image.fromarray(noise).resize((pixels, pixels), Image.Resampling.BICUBIC).save(stream, "JPEG", quality=92)
     return stream.getvalue()
-
-
-def serve(root: Path, counted: list[int], pause: float = 0.0) -> ThreadingHTTPServer:
-    """Serve a folder in threads; note the bytes of each answer."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Counted, root, counted, pause))
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
-
-
-class Counted(BaseHTTPRequestHandler):
-    """Answers for files and byte ranges after a pause."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def __init__(self, root: Path, counted: list[int], pause: float, *args: Any) -> None:
-        self.root, self.counted, self.pause = root, counted, pause
-        super().__init__(*args)
-
-    def do_HEAD(self) -> None:
-        self.answer(body=False)
-
-    def do_GET(self) -> None:
-        self.answer(body=True)
-
-    def answer(self, body: bool) -> None:
-        time.sleep(self.pause)
-        file = self.root / self.path.lstrip("/")
-        if not file.is_file():
-            self.send_error(404)
-            return
-        size = file.stat().st_size
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        start, end = (int(asked[1]), min(int(asked[2]) + 1, size)) if asked else (0, size)
-        self.send_response(206 if asked else 200)
-        self.send_header("Content-Length", str(end - start))
-        self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
-        self.send_header("Accept-Ranges", "bytes")
-        self.send_header("ETag", f'"{file.stat().st_mtime_ns}-{size}"')
-        self.end_headers()
-        if body:
-            with file.open("rb") as stream:
-                stream.seek(start)
-                self.counted.append(self.wfile.write(stream.read(end - start)))
-
-    def log_message(self, *_: Any) -> None:
-        """Stay quiet."""
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Files as answers: whole, one range of them (RFC 9110), or nothing where the client has them already."""
+"""Files as answers: whole, ranges of them (RFC 9110), or nothing where the client has them already."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import tempfile
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -23,7 +25,10 @@ from shiftdata.serve.folders import Changed, Commit, FileRecord, Repo
 from shiftdata.serve.names import Refusal, no_entry
 from shiftdata.serve.request import base_url, mirror_of, part, repo_of
 
-ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | re.ASCII)
+UNIT = re.compile(r"bytes=", re.IGNORECASE)
+ONE_RANGE = re.compile(r"[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.ASCII)
+#: The most ranges of an answer; a header that asks for more gets the whole file.
+MOST_RANGES = 256
 
 #: Types that a browser may show; everything else, HTML above all, is only downloaded.
 TYPES = {
@@ -77,29 +82,41 @@ def _headers(commit: Commit, revision: str, path: str, file: FileRecord) -> dict
     }
 
 
-def byte_range(header: str, size: int) -> tuple[int, int] | None:
-    """Return the first byte and the end of the range that a header asks for; None for the whole file.
+def byte_ranges(header: str, size: int) -> list[tuple[int, int]]:
+    """Return the first byte and the end of each range that a header asks for; none for the whole file.
 
-    Anything but one well-formed range may be answered whole. Bytes that do not exist are refused.
+    Anything but well-formed ranges may be answered whole. So are ranges that overlap or have no order: nobody
+    may ask for more bytes than the file has. Bytes that do not exist are refused, or left out of several.
 
-    >>> byte_range("bytes=2-3", 10), byte_range("bytes=-3", 10), byte_range("bytes=8-99", 10)
-    ((2, 4), (7, 10), (8, 10))
-    >>> byte_range("bytes=0-1,4-5", 10) is byte_range("bytes=5-2", 10) is None
-    True
+    >>> byte_ranges("bytes=2-3", 10), byte_ranges("bytes=-3", 10), byte_ranges("bytes=8-99", 10)
+    ([(2, 4)], [(7, 10)], [(8, 10)])
+    >>> byte_ranges("bytes=0-1, 4-5,20-", 10), byte_ranges("bytes=5-2", 10), byte_ranges("bytes=4-5,0-4", 10)
+    ([(0, 2), (4, 6)], [], [])
     """
-    match = ONE_RANGE.fullmatch(header)
-    if not match or match.groups() == ("", ""):
-        return None
-    # Python reads 4,300 digits at most; as a position, 4,000 of them are behind the end of any file.
-    first, last = (int(digits.lstrip("0")[:4000] or 0) for digits in match.groups())
-    start, end = (first, min(last + 1, size)) if match[2] else (first, size)
-    if not match[1]:
-        start, end = max(size - last, 0), size
-    elif match[2] and last < first:
-        return None
-    if start >= size:
+    unit = UNIT.match(header)
+    texts = header[unit.end() :].split(",", MOST_RANGES) if unit else []
+    matches = [match for text in texts if (match := ONE_RANGE.fullmatch(text)) and any(match.groups())]
+    if not texts or len(matches) < len(texts) or len(texts) > MOST_RANGES:
+        return []
+    ranges = [_bounds(match[1], match[2], size) for match in matches]
+    if any(end < start for start, end in ranges):
+        return []
+    satisfiable = [(start, end) for start, end in ranges if start < min(end, size)]
+    if not satisfiable:
         raise Refusal(416, f"the file has {size} bytes", headers={"Content-Range": f"bytes */{size}"})
-    return start, end
+    in_order = all(end <= start for (_, end), (start, _) in itertools.pairwise(satisfiable))
+    return satisfiable if in_order else []
+
+
+def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
+    """Return the first byte of a range and its end; of one that ends before it begins, an end before it."""
+    # Python reads 4,300 digits at most; as a position, 4,000 of them are behind the end of any file.
+    start, number = (int(digits.lstrip("0")[:4000] or 0) for digits in (first, last))
+    if not first:
+        return max(size - number, 0), size
+    if last and number < start:
+        return start, start - 1
+    return start, max(min(number + 1, size), start) if last else max(size, start)
 
 
 class FileAnswer(Response):
@@ -122,9 +139,9 @@ class FileAnswer(Response):
         self.background = None
         self.init_headers(headers)
         try:
-            self._at, self._end = self._choose_bytes(request.headers, size)
+            self._left = deque(self._choose_bytes(request.headers, size))
             if request.method == "HEAD":
-                self._at = self._end
+                self._left.clear()
             self._first = self._read()
         except BaseException:
             self._close()
@@ -137,43 +154,62 @@ class FileAnswer(Response):
             )
             piece, self._first = self._first, b""
             while True:
-                await send({"type": "http.response.body", "body": piece, "more_body": self._at < self._end})
-                if self._at >= self._end:
+                await send({"type": "http.response.body", "body": piece, "more_body": bool(self._left)})
+                if not self._left:
                     return
                 piece = await run_sync(self._read)
         finally:
             self._close()
 
-    def _choose_bytes(self, asked: Headers, size: int) -> tuple[int, int]:
+    def _choose_bytes(self, asked: Headers, size: int) -> list[bytes | tuple[int, int]]:
+        """Return the stretches of the file that are sent, with the heads of several ranges between them."""
         etag, self.status_code = self.headers["ETag"], 200
         cached = [tag.strip().removeprefix("W/") for tag in asked.get("if-none-match", "").split(",")]
         if etag in cached or cached == ["*"]:
             self.status_code = 304
             del self.headers["Content-Length"]
-            return 0, 0
-        chosen = byte_range(asked.get("range", ""), size) if asked.get("if-range", etag) == etag else None
-        if chosen is None:
-            return 0, size
-        start, end = chosen
+            return []
+        ranges = byte_ranges(asked.get("range", ""), size) if asked.get("if-range", etag) == etag else []
+        if not ranges:
+            return [(0, size)] if size else []
         self.status_code = 206
-        self.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-        self.headers["Content-Length"] = str(end - start)
-        return chosen
+        if len(ranges) == 1:
+            ((start, end),) = ranges
+            self.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+            self.headers["Content-Length"] = str(end - start)
+            return [*ranges]
+        boundary, kind = etag.strip('"')[:32], self.headers["Content-Type"]
+        self.headers["Content-Type"] = f"multipart/byteranges; boundary={boundary}"
+        sent: list[bytes | tuple[int, int]] = []
+        for start, end in ranges:
+            head = f"Content-Type: {kind}\r\nContent-Range: bytes {start}-{end - 1}/{size}"
+            sent += [f"\r\n--{boundary}\r\n{head}\r\n\r\n".encode(), (start, end)]
+        sent.append(f"\r\n--{boundary}--\r\n".encode())
+        length = sum(len(each) if isinstance(each, bytes) else each[1] - each[0] for each in sent)
+        self.headers["Content-Length"] = str(length)
+        return sent
 
     def _read(self) -> bytes:
         """Read the next piece; after the last one, close the file."""
-        piece = b""
-        if self._at < self._end:
-            piece = os.pread(self._descriptor, min(self._piece(), self._end - self._at), self._at)
+        piece, most = bytearray(), self._piece()
+        while self._left and len(piece) < most:
+            stretch = self._left.popleft()
+            if isinstance(stretch, bytes):
+                piece += stretch
+                continue
+            start, end = stretch
+            data = os.pread(self._descriptor, min(most - len(piece), end - start), start)
             # Either error ends the connection: a client must not take these bytes for the file of the ETag.
-            if not piece:
+            if not data:
                 raise Changed("a file was cut while it was sent")
-            if _is_overwritten(self._before, os.fstat(self._descriptor)):
-                raise Changed("a file was overwritten while it was sent")
-            self._at += len(piece)
-        if self._at == self._end:
+            piece += data
+            if start + len(data) < end:
+                self._left.appendleft((start + len(data), end))
+        if piece and _is_overwritten(self._before, os.fstat(self._descriptor)):
+            raise Changed("a file was overwritten while it was sent")
+        if not self._left:
             self._close()
-        return piece
+        return bytes(piece)
 
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections import Counter
 from itertools import chain
+from types import SimpleNamespace
 
 import hypothesis
 import numpy as np
@@ -323,6 +325,69 @@ def test_workers_share_whole_batches_and_any_epoch_resumes(tars, persistent):
     if persistent:
         stream.set_epoch(0)
         assert [epoch(), epoch()] == epochs  # its workers count on
+
+
+def test_a_state_is_a_sample_in_a_shard_and_goes_on_there(tars):
+    def batches(stream):
+        return stream.to_tuple("__key__").batched(7)
+
+    stream = batches(pipeline(tars, batch_size=7))
+    epochs = [list(stream), list(stream)]
+    stream = batches(pipeline(tars, batch_size=7))
+    assert stream.state_dict() == {}
+    running = iter(stream)
+    used = [next(running) for _ in range(20)]
+    state = json.loads(json.dumps(stream.state_dict()))
+    assert (state["epoch"], state["done"], state["sample"]) == (0, 140, epochs[0][20][0][0])
+    assert (tars / "data/extended" / state["shard"]).is_file()
+    again = batches(pipeline(tars, batch_size=7))
+    again.load_state_dict(state)
+    assert used + list(again) == epochs[0]
+    assert list(again) == epochs[1]
+    used += [next(running) for _ in range(37)]  # all but one of 400
+    again = batches(pipeline(tars, batch_size=7))
+    again.load_state_dict(stream.state_dict())
+    assert used + list(again) == epochs[0]
+    again = batches(pipeline(tars, batch_size=7))
+    again.set_epoch(0, start=70)
+    next(iter(again))
+    state = again.state_dict()
+    again = batches(pipeline(tars, batch_size=7))
+    again.load_state_dict(state)
+    assert list(again) == epochs[0][11:]
+    single = pipeline(tars)
+    reading = iter(single)
+    first = [next(reading)["__key__"] for _ in range(9)]
+    again = pipeline(tars)
+    again.load_state_dict(single.state_dict())
+    assert first + keys(again) == keys(pipeline(tars))
+    for wrong in (pipeline(tars, batch_size=7, seed=4), pipeline(tars, batch_size=7, shuffle=0)):
+        wrong.load_state_dict(state)
+        with pytest.raises(InputError, match="the state is of another pipeline"):
+            next(iter(wrong))
+    again.load_state_dict({"of": "somebody"})
+    with pytest.raises(InputError, match="the state is of another pipeline"):
+        next(iter(again))
+
+
+def test_each_worker_has_a_state_of_its_own(tars, monkeypatch):
+    """As a loader that asks its workers for their states takes them, and gives them back."""
+    torch = pytest.importorskip("torch.utils.data")
+
+    def worker(number):
+        info = SimpleNamespace(id=number, num_workers=2, seed=9 + number)
+        monkeypatch.setattr(torch, "get_worker_info", lambda: info)
+        stream = pipeline(tars, batch_size=7)
+        stream.set_epoch(1)
+        return stream.to_tuple("__key__").batched(7)
+
+    for number in range(2):
+        expected, stream = list(worker(number)), worker(number)
+        running = iter(stream)
+        used = [next(running) for _ in range(3 + number)]
+        again = worker(number)
+        again.load_state_dict(stream.state_dict())
+        assert used + list(again) == expected
 
 
 def test_samples_are_those_of_the_library_alone(both_formats):

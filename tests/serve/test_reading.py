@@ -207,6 +207,20 @@ def test_examples_are_read_by_byte_ranges(tiny, tiny_out):
     assert 0 < sent < (tiny / SHARD).stat().st_size / 10
 
 
+def test_a_shuffled_epoch_comes_by_several_ranges_a_request(tiny, tiny_out):
+    with serving(tiny_out) as running:
+        far = shiftdata.task(f"hf+{running.endpoint}/datasets/shift/tiny")
+        epochs = []
+        for task in (far, shiftdata.task(tiny)):
+            with task.loader(sampler="shuffle", batch_size=16) as loader:
+                epochs.append([(x.numpy().tobytes(), known["key"]) for x, _, known in loader])
+                reader = loader.examples.reader
+            if task is far:
+                assert reader.gives_several
+                assert reader.stats["requests"] <= len(epochs[0])
+    assert epochs[0] == epochs[1]
+
+
 def test_a_changed_file_is_a_new_commit(copy, tmp_path):
     with serving(copy.parent) as running:
         before = api(running).dataset_info("shift/tiny").sha

@@ -174,6 +174,7 @@ class PartFetch:
                         base,
                         verify=True,
                         cache=self.work / IMAGES,
+                        cache_limit=None,
                         source=dataset.store,
                     )
                     readers[address] = stack.enter_context(reader)

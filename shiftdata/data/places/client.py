@@ -18,11 +18,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from shiftdata.data.places.hubs import check_token, is_private, origin_of
+from shiftdata.data.places.multipart import Parts
 from shiftdata.data.places.store import ConnectTimeout
 from shiftdata.errors import IntegrityError, StorageError
 from shiftdata.logs import logger
@@ -35,6 +36,8 @@ FEWEST = 32 << 10
 OVERHEAD = 1 << 20
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
+#: Seconds for which ranges of a file are asked for where its redirect led: a Hub redirects each request.
+REMEMBERED = 300.0
 #: The longest unused answer that is read to its end, so that the connection can be used again.
 SHORT = 64 << 10
 PIECE = 1 << 20
@@ -81,6 +84,31 @@ class Answer:
         return int(number) if number.isdecimal() and len(number) < 19 else None
 
 
+class _Asked(NamedTuple):
+    """A request without its URL, as `Client.get` has it."""
+
+    most: int
+    method: Method
+    first: int | None
+    sink: Sink | None
+    parts: Parts | None
+
+    @property
+    def ranges(self) -> str:
+        """The value of `Range`, if any."""
+        if self.parts:
+            return self.parts.header
+        return "" if self.first is None else f"bytes={self.first}-{self.first + self.most - 1}"
+
+
+class _Moved(NamedTuple):
+    """The end of some redirects, the headers that they had, and the time until which to ask there at once."""
+
+    url: str
+    linked: Mapping[str, str]
+    until: float
+
+
 class Client:
     """Connections to the servers of one place, shared by threads; another process makes its own."""
 
@@ -88,6 +116,7 @@ class Client:
         self._origin = origin_of(url)
         self._token = check_token(token, url)
         self._idle: list[tuple[str, _Connection]] = []
+        self._moved: dict[str, _Moved] = {}
         self._process = os.getpid()
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._idle)
@@ -100,22 +129,35 @@ class Client:
         method: Method = "GET",
         first: int | None = None,
         sink: Sink | None = None,
+        parts: Parts | None = None,
     ) -> Answer:
         """Ask for a file, or for `most` of its bytes from `first` on; more bytes than that are an error.
 
-        `sink` takes the body piece by piece.
+        `sink` takes the body piece by piece; `parts` asks for several ranges and takes the answer.
         """
-        linked: dict[str, str] = {}
+        asked = _Asked(most, method, first, parts.take if parts else sink, parts)
+        moved = self._moved.get(url) if asked.ranges else None
+        if moved and time.monotonic() < moved.until:
+            try:
+                return self._follow(moved.url, asked, moved.linked)[0]
+            except HttpError:  # an address with a signature ends after a while
+                self._moved.pop(url, None)
+        answer, last = self._follow(url, asked, {})
+        if asked.ranges and last != url:
+            linked = {name: answer.headers[name] for name in LINKED if name in answer.headers}
+            self._moved[url] = _Moved(last, linked, time.monotonic() + REMEMBERED)
+        return answer
+
+    def _follow(self, url: str, asked: _Asked, linked: Mapping[str, str]) -> tuple[Answer, str]:
+        """Ask, where redirects lead too; return the answer and the URL that gave it."""
+        linked = dict(linked)
+        most, method, first, sink, parts = asked
         for _ in range(MOST_REDIRECTS + 1):
             origin = origin_of(url)
-            wanted = {"Accept-Encoding": "identity", "User-Agent": "shiftdata"}
-            if first is not None:
-                wanted["Range"] = f"bytes={first}-{first + most - 1}"
-            if self._token and origin == self._origin:
-                wanted["Authorization"] = f"Bearer {self._token}"
+            wanted = self._headers(origin, asked.ranges)
             connection, answer = self._ask(origin, method, url, wanted)
             # Not its query, which may be a signature.
-            LOG.debug("%d %s %s %s", answer.status, method, url.partition("?")[0], wanted.get("Range", ""))
+            LOG.debug("%d %s %s %.60s", answer.status, method, url.partition("?")[0], wanted.get("Range", ""))
             try:
                 headers = {name.lower(): value for name, value in answer.getheaders()}
                 if origin == self._origin:
@@ -123,20 +165,27 @@ class Client:
                 if answer.status in REDIRECTS and not (method == "HEAD" and "x-linked-size" in linked):
                     url = _redirected(url, headers.get("location", ""))
                     continue
-                if answer.status not in (200, 206, *REDIRECTS):
-                    raise HttpError(answer.status, headers.get("x-error-code", ""))
+                _check_head(url, answer, headers)
                 if first is not None:
                     _check_range(url, first, most, answer, headers)
-                if headers.get("content-encoding", "identity") != "identity":
-                    raise StorageError(f"{url} has a content encoding that was not asked for")
+                if parts is not None:
+                    parts.begin(answer.status, headers)
                 body = b""
                 if method == "GET":
                     connection.timed.expect(WINDOW, 2 * most + OVERHEAD, in_body=True)
                     body = _body(url, answer, most, sink, cut=first is not None and answer.status == 200)
-                return Answer(answer.status, headers | linked, body)
+                return Answer(answer.status, headers | linked, body), url
             finally:
                 self._put_back(origin, connection, answer)
         raise StorageError(f"{url}: more than {MOST_REDIRECTS} redirects")
+
+    def _headers(self, origin: str, ranges: str) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity", "User-Agent": "shiftdata"}
+        if ranges:
+            headers["Range"] = ranges
+        if self._token and origin == self._origin:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
 
     def close(self) -> None:
         """End all idle connections."""
@@ -327,6 +376,14 @@ def _redirected(url: str, location: str) -> str:
         raise StorageError(f"{url} redirects to an address with a login, or out of https")
     origin_of(target)
     return target
+
+
+def _check_head(url: str, answer: http.client.HTTPResponse, headers: Mapping[str, str]) -> None:
+    """Refuse an answer that is an error, or has a content encoding."""
+    if answer.status not in (200, 206, *REDIRECTS):
+        raise HttpError(answer.status, headers.get("x-error-code", ""))
+    if headers.get("content-encoding", "identity") != "identity":
+        raise StorageError(f"{url} has a content encoding that was not asked for")
 
 
 def _check_range(

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, TypeAlias, TypeVar, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from shiftdata.data.format.records import FileRecord
-from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError
+from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError, PoorAnswerError
 from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
+from shiftdata.data.places.multipart import NoPartsError, Parts
 from shiftdata.data.places.store import MOST_SMALL, SHA256, FileInfo, OnBytes, Store, complete, is_of_tools
-from shiftdata.errors import StorageError
+from shiftdata.errors import IntegrityError, StorageError
 from shiftdata.files import open_new
+from shiftdata.logs import logger
 from shiftdata.untrusted.texts import read_json
 
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -31,7 +36,18 @@ LISTING_TIME = 120.0
 #: The most bytes that a reader of a file may ask for at once: the footer or a column of a large row group.
 MOST_AT_ONCE = 1 << 29
 
+#: Ranges of one request: the header stays below the 4 KB that every server takes, and Apache gives 200.
+MOST_RANGES = 128
+#: Answers to several ranges of which nothing could be used, before a server is asked for single ones only.
+MOST_POOR = 3
+
+#: Statuses of servers that do not understand several ranges, or so long a header.
+NO_SUCH_RANGES = (400, 406, 414, 416, 431, 501)
+LOG = logger(__name__)
+
 T = TypeVar("T")
+#: Bytes by the start and length of their range.
+Found: TypeAlias = dict[tuple[int, int], bytes]
 
 
 class Http(Store):
@@ -43,6 +59,9 @@ class Http(Store):
         origin_of(url)
         self.address = url
         self._client = self._connect()
+        self._gives_parts: bool | None = None
+        self._poor = 0
+        self._learning = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.address,)
@@ -57,12 +76,68 @@ class Http(Store):
     def read(self, path: str, most: int = MOST_SMALL) -> bytes:
         return self._try(path, lambda url: self._client.get(url, most).body)
 
+    @property
+    def at_once(self) -> int | None:
+        return {None: None, True: MOST_RANGES, False: 1}[self._gives_parts]
+
     def range(self, path: str, start: int, end: int) -> bytes:
+        came = bytearray()
+
         def once(url: str) -> bytes:
-            data = self._client.get(url, end - start, first=start).body if end > start else b""
-            return complete(data, end - start)
+            left = end - start - len(came)
+            if left > 0:  # after what a connection gave before it was lost
+                self._client.get(url, left, first=start + len(came), sink=came.extend)
+            return complete(bytes(came), end - start)
 
         return self._try(path, once)
+
+    def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Read some ranges by one request, those that the server does not give so by one request each."""
+        wanted = list(ranges)
+        found: Found = {}
+        for at in range(0, len(wanted), MOST_RANGES):
+            missing = [each for each in dict.fromkeys(wanted[at : at + MOST_RANGES]) if each[1]]
+            while len(missing) > 1 and self.at_once != 1:
+                # One thread finds out, lest each is sent a whole file.
+                with self._learning if self.at_once is None else nullcontext():
+                    came = self._several(path, missing) if self.at_once != 1 else {}
+                if not came:
+                    break
+                found |= came
+                missing = [each for each in missing if each not in came]
+        return [
+            found[start, length] if (start, length) in found else self.range(path, start, start + length)
+            for start, length in wanted
+        ]
+
+    def _several(self, path: str, ranges: Sequence[tuple[int, int]]) -> Found:
+        """Ask for several ranges at once; return those that came, and note whether the server gives them."""
+        parts = Parts(ranges)
+
+        def once(url: str) -> Found:
+            try:
+                self._client.get(url, parts.most, parts=parts)
+            except HttpError as error:
+                if error.status in NO_SUCH_RANGES:
+                    raise NoPartsError(str(error)) from error
+                raise
+            except (OSError, HTTPException, PoorAnswerError):
+                if not parts.found():
+                    raise
+            return parts.found()  # if the connection was lost, those that came before
+
+        try:
+            found = self._try(path, once)
+        except (NoPartsError, IntegrityError):  # nothing of use, or more bytes than were asked for
+            found = {}
+        if len(found) > 1:
+            self._gives_parts, self._poor = True, 0
+            return found
+        self._poor += 1
+        if self._poor >= MOST_POOR or (self._gives_parts is None and not parts.are_several):
+            LOG.info("%s gives no several ranges at once: they are asked for one by one", self.address)
+            self._gives_parts = False
+        return found
 
     def open(self, path: str) -> IO[bytes]:
         size = self.info(path).size

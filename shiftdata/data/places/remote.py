@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import IO, Any, TypeVar
 
@@ -23,6 +23,9 @@ from shiftdata.extras import install_hint
 
 #: The module that fsspec needs for the URLs of a protocol.
 MODULES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
+#: Requests that an asynchronous file system has under way for one call, and connections in its pool: that
+#: of botocore has 10.
+AT_ONCE, POOL = 32, 64
 #: Protocols that need no network.
 NEAR = ("memory",)
 #: Names of the time of a file's last change, the most exact first.
@@ -76,6 +79,26 @@ class Remote(Store):
 
         return self._try(path, once)
 
+    @property
+    def at_once(self) -> int:
+        return AT_ONCE if getattr(self._system()[0], "async_impl", False) else 1
+
+    def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        wanted = list(ranges)
+        if len(wanted) < 2 or self.at_once == 1:
+            return super().ranges(path, wanted)
+
+        def once(system: Any, where: str) -> list[bytes]:
+            starts, lengths = zip(*wanted, strict=True)
+            ends = [start + length for start, length in wanted]
+            came = system.cat_ranges([where] * len(wanted), list(starts), ends, batch_size=AT_ONCE)
+            for data in came:
+                if isinstance(data, BaseException):
+                    raise data
+            return [complete(bytes(data), length) for data, length in zip(came, lengths, strict=True)]
+
+        return self._try(path, once)
+
     def open(self, path: str) -> IO[bytes]:
         """Open the file without reading ahead; fsspec would read megabytes more than it is asked for."""
 
@@ -107,6 +130,9 @@ class Remote(Store):
             if self._opened is None or self._opened[0] != os.getpid():
                 shared, root = filesystem(self.address)
                 options = shared.storage_options | {"skip_instance_cache": True}
+                if MODULES.get(self.address.partition(":")[0].lower()) == "s3fs":
+                    pool = {"max_pool_connections": POOL}
+                    options["config_kwargs"] = pool | options.get("config_kwargs", {})
                 self._opened = (os.getpid(), type(shared)(*shared.storage_args, **options), root)
             return self._opened[1], self._opened[2]
 

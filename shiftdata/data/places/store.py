@@ -88,6 +88,11 @@ class Store(ABC):
     #: Whether the network is needed.
     is_far: bool = False
 
+    @property
+    def at_once(self) -> int | None:
+        """Return how many ranges `ranges` reads in the time of one; None as long as that is not known."""
+        return 1
+
     @abstractmethod
     def listing(self) -> dict[str, FileInfo] | None:
         """List every file but those of tools; None where the store cannot."""

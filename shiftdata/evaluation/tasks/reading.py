@@ -71,6 +71,8 @@ def dataset(
     decode: bool = True,
     decoded: bool | str | Path = False,
     features: NDArray[Any] | None = None,
+    cache: str | Path | bool = False,
+    cache_limit: float | None = 20e9,
     reader: ExampleReader | None = None,
 ) -> Examples:
     """Return the examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
@@ -90,10 +92,14 @@ def dataset(
         decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's cache:
             x is read from there, and later runs over the same pictures decode nothing.
         features: an array with a line for each row of the base: then x is its lines, and no file is read.
-        reader: your own `ExampleReader`, with a cache or hashes checked.
+        cache: of a dataset elsewhere, keep what is fetched in this folder or (True) in that of the user's
+            cache.
+        cache_limit: the most bytes of that folder, which loses what was used longest ago; None: no limit.
+        reader: your own `ExampleReader`, with hashes checked or more read ahead.
 
     """
     from shiftdata.data.loading.batches import Examples, Lines
+    from shiftdata.data.loading.byte_ranges import ExampleReader
 
     name, metadata = name or task.set_of(role or "fit"), task.metadata
     hidden = hides_labels(task, name, role)
@@ -107,6 +113,11 @@ def dataset(
         features = pixels_of(metadata, task.rows(name, role), size=size, cache=decoded)
     remapped = np.append(task.remapped, -1)  # a label that the publisher keeps is -1, as on the Hub
     if features is None:
+        if cache and reader:
+            raise InputError("a reader has a cache of its own: give cache and cache_limit to ExampleReader")
+        if cache:
+            opened = metadata.with_examples()
+            reader = ExampleReader(opened, metadata.base, cache=cache, cache_limit=cache_limit)
         return Examples(
             metadata,
             task.rows(name, role),
@@ -170,8 +181,8 @@ def loader(
             made; positions in the set; or None: every example in the stored order, as for a test.
         batch_size: examples in a batch, on each rank.
         seed: of the order and of the transforms.
-        options: those of `dataset` (transform, size, remap, decoded, features, reader), of the named sampler,
-            and of `Loader`:
+        options: those of `dataset` (transform, size, remap, decoded, features, cache, reader), of the named
+            sampler, and of `Loader`:
             workers: threads that read and decode ahead; default: one a core for pictures, else one.
             pin_memory: batches in pinned memory, for copies to a GPU with `non_blocking=True`.
             drop_last: leave out a last batch that is not full, and what ranks do not share evenly.

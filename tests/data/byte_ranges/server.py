@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from tests.web import answering
+
+Pairs: TypeAlias = Sequence[tuple[int, int]]
+Heads: TypeAlias = dict[str, str]
 
 
 @dataclass
@@ -30,6 +34,7 @@ class Served:
     always: str = "well"
     faulty: str = "/data/"
     versions: bool = False  # whether it sends an ETag
+    several: str = ""  # how it answers several ranges: a word of `PARTS`, or "" for the whole file
     busy: int = 0
     most_busy: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -70,7 +75,7 @@ class Ranges(BaseHTTPRequestHandler):
                 self.served.busy -= 1
 
     def answer(self, body: bool) -> None:
-        file = self.root / unquote(self.path).lstrip("/")
+        file = self.root / unquote(self.path.partition("?")[0]).lstrip("/")
         if not file.is_file():
             self.send_error(404)
             return
@@ -78,6 +83,11 @@ class Ranges(BaseHTTPRequestHandler):
         fault = self.served.next_fault(self.path) if body else "well"
         asked = self.headers.get("Range")
         start, end = 0, len(data)
+        if asked and "," in asked and fault != "whole":
+            if self.served.several:
+                self.parts(data, asked, fault)
+                return
+            asked = None
         if asked and fault != "whole":
             first, last = asked.removeprefix("bytes=").split("-")
             start, end = int(first), min(int(last) + 1, len(data))
@@ -101,6 +111,24 @@ class Ranges(BaseHTTPRequestHandler):
             self.wfile.write(part)
         self.close_connection = fault == "cut"
 
+    def parts(self, data: bytes, asked: str, fault: str) -> None:
+        """Answer several ranges."""
+        pairs = [tuple(map(int, each.split("-"))) for each in asked.removeprefix("bytes=").split(",")]
+        heads, body = PARTS[self.served.several](data, [(first, last + 1) for first, last in pairs])
+        self.send_response(500 if fault == "error" else 206)
+        for name, value in heads.items():
+            self.send_header(name, value)
+        ends = {"cut": len(body) // 2, "short": len(body) - 200}
+        part = body[: ends.get(fault, len(body))]
+        if fault == "flipped":
+            last = body.rindex(b"\r\n\r\n") + 4  # of the last range
+            part = body[:last] + bytes([body[last] ^ 1]) + body[last + 1 :]
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.served.bodies.append((self.path, len(part)))
+        self.wfile.write(part)
+        self.close_connection = fault in ("cut", "short")
+
     def log_message(self, *_: object) -> None:
         """Stay quiet."""
 
@@ -109,6 +137,37 @@ ANSWERS: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda part: part[: len(part) // 2],
     "short": lambda part: part[:-1],
     "flipped": lambda part: part[:-1] + bytes([part[-1] ^ 1]),
+}
+
+
+def multipart(data: bytes, pairs: Pairs, boundary: str = "of-parts", said: str = "") -> tuple[Heads, bytes]:
+    """A body of parts; its head may say another boundary."""
+    body = b""
+    for start, end in pairs:
+        where = f"Content-Type: a/b\r\nContent-Range: bytes {start}-{end - 1}/{len(data)}"
+        body += f"\r\n--{boundary}\r\n{where}\r\n\r\n".encode() + data[start:end]
+    kind = f"multipart/byteranges; boundary={said or boundary}"
+    return {"Content-Type": kind}, body + f"\r\n--{boundary}--\r\n".encode()
+
+
+def alone(data: bytes, start: int, end: int) -> tuple[Heads, bytes]:
+    """A single range."""
+    return {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}"}, data[start:end]
+
+
+#: Ways to answer several ranges: those of real servers, and wrong ones.
+PARTS: dict[str, Callable[[bytes, Pairs], tuple[Heads, bytes]]] = {
+    "well": multipart,
+    "reordered": lambda data, pairs: multipart(data, pairs[::-1]),
+    "fewer": lambda data, pairs: multipart(data, pairs[: len(pairs) // 2 + 1]),
+    "joined": lambda data, pairs: multipart(data, [(pairs[0][0], pairs[1][1]), *pairs[2:]]),
+    "first": lambda data, pairs: alone(data, *pairs[0]),
+    "around": lambda data, pairs: alone(data, pairs[0][0], pairs[-1][1]),
+    "other boundary": lambda data, pairs: multipart(data, pairs, said="another"),
+    "quoted": lambda data, pairs: multipart(data, pairs, "a b", '"a b"'),
+    "elsewhere": lambda data, pairs: multipart(data, [(start + 1, end + 1) for start, end in pairs]),
+    "huge": lambda data, pairs: multipart(data, [(0, len(data))] * 9),
+    "backwards": lambda data, pairs: multipart(data, [(end, start) for start, end in pairs]),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
-from shiftdata.data.loading.byte_ranges.layout import WASTE
+from shiftdata.data.loading.byte_ranges.layout import WASTE_FAR
 from shiftdata.errors import StorageError
 from tests.data.byte_ranges.server import ranges
 from tests.data.test_places import at_once
@@ -25,7 +25,7 @@ def served(tiny):
 
 @pytest.fixture
 def server(served):
-    served.faults, served.always = [], "well"
+    served.faults, served.always, served.several = [], "well", ""
     served.bodies.clear()
     return served
 
@@ -47,7 +47,10 @@ def seen(loader) -> list[tuple]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["shuffle", "rwg"])
-def test_batches_from_afar_are_those_of_the_folder(tiny, server, task, sampler):
+@pytest.mark.parametrize("several", ["", "well"])
+def test_batches_from_afar_are_those_of_the_folder(tiny, server, task, sampler, several):
+    server.several = several
+    task = sd.task(f"{server.url}/tiny")  # the store of another has found out what the server gives
     near = seen(sd.task(tiny).loader("train", sampler=sampler, batch_size=16, seed=3))
     for ahead, workers in ((0, 2), (20_000, 0), (1 << 28, 2)):
         with loader(task, sampler=sampler, ahead=ahead, workers=workers) as far:
@@ -65,12 +68,15 @@ def test_a_whole_epoch_is_few_requests(server, task):
     with loader(task) as far:
         rows = sum(len(y) for _, y, _ in far)
         stats = far.examples.reader.stats
-    assert stats["asked"] <= stats["fetched"] <= stats["asked"] * (1 + WASTE)
+    assert stats["asked"] <= stats["fetched"] <= stats["asked"] * (1 + WASTE_FAR)
     assert rows > 150
     assert stats["requests"] < rows / 2  # the first batches alone, the others together
 
 
-def test_no_more_waits_than_the_limit(server, task):
+@pytest.mark.parametrize("several", ["", "well"])
+def test_no_more_waits_than_the_limit(server, several):
+    server.several = several
+    task = sd.task(f"{server.url}/tiny")
     with loader(task) as plan:
         reader, rows = plan.examples.reader, np.arange(200).reshape(-1, 10)
     limit = int(reader.lengths(rows.ravel()).sum()) // 4
@@ -82,6 +88,24 @@ def test_no_more_waits_than_the_limit(server, task):
         data = take()
         assert list(map(len, data)) == reader.lengths(rows[batch]).tolist()
         handed += sum(map(len, data))
+    assert reader.gives_several is bool(several)
+    reader.close()
+
+
+def test_leaving_early_drops_what_was_asked_for(server, task):
+    rows = np.arange(200).reshape(-1, 10)
+    server.always = "slow"
+    reader = ExampleReader(task.metadata.dataset, task.metadata.base, ahead=1 << 20)
+    batches = read_ahead(reader, enumerate(rows))
+    _, take = next(batches)
+    expected = take()
+    _, second = next(batches)
+    batches.close()
+    asked = reader.stats["requests"]
+    server.always = "well"
+    assert take() == expected
+    assert list(map(len, second())) == reader.lengths(rows[1]).tolist()  # read with its batch
+    assert reader.stats["requests"] < asked + 40
     reader.close()
 
 

@@ -121,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def well(self, data: bytes) -> None:
         asked = self.headers.get("Range")
-        if not asked:
+        if not asked or "," in asked:
             return self.whole(data)
         first, last = asked.removeprefix("bytes=").split("-")
         part = data[int(first) : int(last) + 1]

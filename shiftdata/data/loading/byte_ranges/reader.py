@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import hashlib
 import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,21 +20,47 @@ import pyarrow.parquet as pq
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.schema import example_bytes
-from shiftdata.data.loading.byte_ranges.layout import Layout, Piece, Shard, Span, spans, wrong_hash
+from shiftdata.data.loading.byte_ranges.cache import RangeCache
+from shiftdata.data.loading.byte_ranges.layout import (
+    LONGEST,
+    NARROW,
+    SHORTEST,
+    WASTE,
+    WASTE_FAR,
+    WIDEST,
+    Layout,
+    Piece,
+    Shard,
+    Span,
+    spans,
+    together,
+    wrong_hash,
+)
+from shiftdata.data.loading.byte_ranges.pace import Pace
 from shiftdata.data.places.client import NoRangesError, PoorAnswerError
 from shiftdata.data.places.store import Store
 from shiftdata.errors import InputError, StorageError
+from shiftdata.files import absolute, cache_folder
 from shiftdata.logs import logger
 from shiftdata.threads import in_threads
 from shiftdata.untrusted.parquet import ParquetReader, read_footer
 
 #: The attributes of a pickled reader; counts begin at 0 again.
 _CARRIED = ("ahead", "_verify", "_cache", "_layout", "_store")
-#: Requests that may be under way at once.
-CONNECTIONS = 16
+#: Bytes that may be read ahead, and those of a cache, if nothing else is said.
+AHEAD, CACHE = 256 * 2**20, 20e9
+#: Ranges of a request as long as a place has not shown whether it gives several: else they follow each other.
+UNKNOWN = 8
 #: Requests for an image that arrives with another hash, or in an answer that is not right.
 TRIES = 3
 LOG = logger(__name__)
+
+
+class Request(NamedTuple):
+    """Spans of a shard that are fetched together."""
+
+    shard: Shard
+    spans: Sequence[Span]
 
 
 class ExampleReader:
@@ -41,15 +68,16 @@ class ExampleReader:
 
     Many threads may use one reader. It can be pickled, and used after a fork: each process has its own
     connections and `stats`, which count the bytes of examples (`asked`), those that came from the shards by
-    byte range (`fetched`), these `requests`, and `cache_hits`. Once the dataset's manifest has changed, it
-    refuses.
+    byte range (`fetched`), the `requests` for these (several ranges each, where the place gives them), and
+    `cache_hits`. Once the dataset's manifest has changed, it refuses.
 
     Args:
         dataset: an opened dataset, or its name, folder or URL.
         base: `mini`, `content`, ...
         verify: compare each example with its sha256.
-        cache: a folder on this machine in which images from elsewhere are kept, each compared with its
-            sha256; processes may share it. Nothing removes them: delete the folder when you are done.
+        cache: a folder on this machine for the bytes that come from elsewhere, or True for `ranges` in that
+            of the user's cache. Each example is compared with its sha256; processes may share it.
+        cache_limit: the most bytes of that folder: what was used longest ago is removed. None: no limit.
         ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
             and keeps in memory, where the examples are elsewhere (`windows.py`).
         source: the place of the examples, if not that of the manifest.
@@ -63,20 +91,26 @@ class ExampleReader:
         base: str,
         *,
         verify: bool = False,
-        cache: Path | None = None,
-        ahead: int = 256 * 2**20,
+        cache: str | Path | bool = False,
+        cache_limit: float | None = CACHE,
+        ahead: int = AHEAD,
         source: Store | None = None,
         whole: bool = False,
     ) -> None:
         if ahead < 0:
             raise InputError(f"ahead must be at least 0, got {ahead}")
+        if cache_limit is not None and cache_limit <= 0:
+            raise InputError(f"cache_limit is a number of bytes, or None for no limit; got {cache_limit}")
         opened = open_dataset(dataset)
         opened.check_unchanged()
         near = opened.store.folder is not None
         # Handles of its own: closing it must not close files that another thread reads.
         self._store = source or (copy.copy(opened.store) if near else opened.store)
         self._verify = verify
-        self._cache = cache if self._store.folder is None else None
+        self._cache: RangeCache | None = None
+        if cache and self._store.folder is None:
+            folder = cache_folder("ranges") if cache is True else absolute(cache)
+            self._cache = RangeCache(folder, None if cache_limit is None else int(cache_limit))
         self._layout = Layout.of(opened, base, whole=whole)
         #: 0 where reading ahead gains nothing: on this machine, and of row groups, which are kept in memory.
         self.ahead = ahead if self._store.folder is None and self._layout.has_bytes else 0
@@ -121,8 +155,7 @@ class ExampleReader:
     def parts(self, positions: IntArray) -> Generator[dict[int, bytes]]:
         """Yield the examples at some sorted positions as they come, of all shards together."""
         self.check_unchanged()
-        for part in self._parts(positions):
-            yield part if self._as_stored else {row: self._layout.example(row, part[row]) for row in part}
+        yield from self._parts(positions)
         self.check_unchanged()  # again: what was opened just now may be of another version
 
     def lengths(self, positions: IntArray) -> IntArray:
@@ -155,6 +188,7 @@ class ExampleReader:
         self.stats = Counter[str]()
         self._row_groups = RowGroups(self._layout, self._store)
         self._known: dict[str, bool] = {}
+        self.pace = Pace()
         table = self.dataset.manifest.roles.modality == "table"
         #: False for the features among a table's JSON: all else is handed out as it lies in the shard.
         self._as_stored = self._layout.whole or not self._layout.members or not table
@@ -163,7 +197,13 @@ class ExampleReader:
     @property
     def _connections(self) -> int:
         """Threads gain nothing where no answer is waited for."""
-        return CONNECTIONS if self._store.folder is None else 1
+        return self.pace.requests if self._store.folder is None else 1
+
+    @property
+    def gives_several(self) -> bool | None:
+        """True if the place gives several ranges by one request; None as long as that is not known."""
+        at_once = self._store.at_once
+        return None if at_once is None else at_once > 1
 
     def _parts(self, positions: IntArray) -> Iterator[dict[int, bytes]]:
         parts = self._layout.by_shard(positions)
@@ -172,18 +212,50 @@ class ExampleReader:
                 verify = self._verify or not self.dataset.has_version
                 yield from self._row_groups.read(shard, rows, verify, self._connections)
             return
-        original = dict(in_threads(self._is_original, [shard for shard, _ in parts], self._connections))
-        missing: list[tuple[Shard, Sequence[Piece]]] = []
-        for shard, rows in parts:
-            verify = self._verify or self._cache is not None or not original[shard.path]
-            pieces = self._layout.pieces(shard, rows, hashes=verify)
-            if self._store.folder is not None:
-                yield self._near(shard, pieces)
-                continue
-            cached = self._cached(shard, pieces)
-            yield cached
-            missing.append((shard, [piece for piece in pieces if piece.position not in cached]))
-        yield from self._by_range(missing)
+        located = self._located(parts)
+        if self._store.folder is not None:
+            yield from (self._examples(self._near(shard, pieces)) for shard, pieces in located)
+            return
+        requests = self._requests(located)
+        with closing(in_threads(self.fetch, requests, self.pace.requests)) as fetched:
+            yield from fetched
+
+    def _located(self, parts: Sequence[tuple[Shard, IntArray]]) -> list[tuple[Shard, list[Piece]]]:
+        """Locate some rows; those of a shard that may not be the manifest's with their hashes."""
+        shards = [shard for shard, _ in parts]
+        original = dict(in_threads(self._is_original, shards, self._connections))
+        always = self._verify or self._cache is not None
+        return [
+            (shard, self._layout.pieces(shard, rows, hashes=always or not original[shard.path]))
+            for shard, rows in parts
+        ]
+
+    def requests(self, positions: IntArray) -> list[Request]:
+        """Plan the requests for the examples at some sorted positions, which lie elsewhere."""
+        self.check_unchanged()
+        return self._requests(self._located(self._layout.by_shard(positions)))
+
+    def _requests(self, located: Sequence[tuple[Shard, Sequence[Piece]]]) -> list[Request]:
+        count = UNKNOWN if self._store.at_once is None else self._store.at_once
+        planned = [(shard, self._spans(pieces)) for shard, pieces in located]
+        size = sum(span.size for _, of_shard in planned for span in of_shard)
+        # Each connection gets its share.
+        most = min(max(size // self.pace.requests, SHORTEST), LONGEST)
+        requests = [
+            Request(shard, request)
+            for shard, of_shard in planned
+            for request in together(of_shard, count, most)
+        ]
+        rows = sum(len(pieces) for _, pieces in located)
+        place = self._store.address
+        LOG.debug("%d examples by %d requests of %d bytes from %s", rows, len(requests), size, place)
+        return requests
+
+    def _spans(self, pieces: Sequence[Piece]) -> list[Span]:
+        """Join pieces over the gaps that cost less than another range of this place."""
+        tars, several = bool(self._layout.members), self.gives_several
+        waste = WASTE_FAR if several is False and self.pace.is_far else WASTE
+        return list(spans(pieces, neighbours=tars, waste=waste, widest=NARROW if several else WIDEST))
 
     def _near(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         data = self._store.ranges(shard.path, [(piece.start, piece.length) for piece in pieces])
@@ -192,44 +264,60 @@ class ExampleReader:
         self._count(fetched=sum(map(len, data)), requests=len(data))
         return {piece.position: image for piece, image in zip(pieces, data, strict=True)}
 
-    def _by_range(self, parts: Sequence[tuple[Shard, Sequence[Piece]]]) -> Iterator[dict[int, bytes]]:
-        def fetch(job: tuple[Shard, Span]) -> dict[int, bytes]:
-            shard, span = job
-            data = self._fetched(shard, span)
-            self._count(fetched=span.end - span.start, requests=1)
-            if self._cache is not None:
-                with suppress(OSError):  # full or read-only: images are fetched as if there were no cache
-                    for piece, image in zip(span.pieces, data, strict=True):
-                        place = self._place(shard, piece)
-                        place.parent.mkdir(parents=True, exist_ok=True)
-                        place.write_bytes(image)  # a torn one has another hash
-            return {piece.position: image for piece, image in zip(span.pieces, data, strict=True)}
+    def fetch(self, request: Request, *, is_full: bool = False) -> dict[int, bytes]:
+        """Return the examples of a request, by position: from the cache, or else from the place.
 
-        tars = bool(self._layout.members)
-        jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, neighbours=tars)]
-        count, size = sum(len(pieces) for _, pieces in parts), sum(span.end - span.start for _, span in jobs)
-        LOG.debug("%d examples by %d ranges of %d bytes from %s", count, len(jobs), size, self._store.address)
-        return in_threads(fetch, jobs, self._connections)
+        `is_full` says that more requests wait for a thread.
+        """
+        shard, missing = request
+        examples: dict[int, bytes] = {}
+        if self._cache is not None:
+            pieces = [piece for span in missing for piece in span.pieces]
+            examples = self._cached(self._cache, shard, pieces)
+            missing = self._spans([piece for piece in pieces if piece.position not in examples])
+        if missing:
+            began = time.perf_counter()
+            examples |= self._fetched(shard, missing)
+            size = sum(span.size for span in missing)
+            self._count(fetched=size, requests=1)
+            self.pace.note(time.perf_counter() - began, size, is_full=is_full)
+        return self._examples(examples)
 
-    def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
-        """Fetch the images of a span, again where one has a wrong hash or the answer was poor.
+    def _examples(self, stored: dict[int, bytes]) -> dict[int, bytes]:
+        if self._as_stored:
+            return stored
+        return {row: self._layout.example(row, data) for row, data in stored.items()}
+
+    def _fetched(self, shard: Shard, missing: Sequence[Span]) -> dict[int, bytes]:
+        """Fetch the images of some spans, again where one has a wrong hash or the answer was poor.
 
         A server that has given ranges may fail to do so once.
         """
+        examples: dict[int, bytes] = {}
         for left in reversed(range(TRIES)):
             try:
-                data = self._store.range(shard.path, span.start, span.end)
+                came = self._store.ranges(shard.path, [(span.start, span.size) for span in missing])
             except StorageError as error:
                 passing = PoorAnswerError if not self.stats["requests"] else (PoorAnswerError, NoRangesError)
                 if left and isinstance(error, passing):
                     LOG.info("asking again: %s", error)
                     continue
-                rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
+                rows = " to ".join(map(str, sorted({missing[0].pieces[0].row, missing[-1].pieces[-1].row})))
                 raise StorageError(f"{error} (row {rows})") from error
-            images = [data[piece.start - span.start : piece.end - span.start] for piece in span.pieces]
-            wrong = self._wrong(span.pieces, images)
-            if not wrong:
-                return images
+            again, wrong = list[Span](), list[int]()
+            for span, data in zip(missing, came, strict=True):
+                images = [data[piece.start - span.start : piece.end - span.start] for piece in span.pieces]
+                if bad := self._wrong(span.pieces, images):
+                    again.append(span)
+                    wrong += bad
+                    continue
+                if self._cache is not None:
+                    self._cache.write(shard.record.sha256, span.start, data)
+                pairs = zip(span.pieces, images, strict=True)
+                examples |= {piece.position: image for piece, image in pairs}
+            if not again:
+                return examples
+            missing = again
             LOG.info("asking again: %s", wrong_hash(self._store, shard, wrong[0]))
         raise wrong_hash(self._store, shard, wrong[0])
 
@@ -238,23 +326,14 @@ class ExampleReader:
         pairs = zip(pieces, images, strict=True)
         return [piece.row for piece, image in pairs if not self._layout.fits(piece, image)]
 
-    def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
-        if self._cache is None:
-            return {}
+    def _cached(self, cache: RangeCache, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         images: dict[int, bytes] = {}
         for piece in pieces:
-            with suppress(OSError):
-                data = self._place(shard, piece).read_bytes()
-                if self._layout.fits(piece, data):
-                    images[piece.position] = data
+            data = cache.read(shard.record.sha256, piece.start, piece.length)
+            if data is not None and self._layout.fits(piece, data):
+                images[piece.position] = data
         self._count(cache_hits=len(images))
-        LOG.debug("%d of %d examples of %s are in %s", len(images), len(pieces), shard.path, self._cache)
         return images
-
-    def _place(self, shard: Shard, piece: Piece) -> Path:
-        """Name the file of an image in the cache."""
-        assert self._cache is not None
-        return self._cache / shard.record.sha256 / str(piece.start)
 
     def _is_original(self, shard: Shard) -> tuple[str, bool]:
         """Refuse a shard that is not the manifest's, asked once; False where the place does not say."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import data_files, in_order, index_file
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
 from shiftdata.data.loading.byte_ranges.layout import member_bounds, sample_names
+from shiftdata.data.loading.byte_ranges.reader import AHEAD
 from shiftdata.data.loading.order import Ranks
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.errors import InputError
@@ -43,6 +44,19 @@ class Pipeline(DataPipeline, FluidInterface):  # type: ignore[misc]  # the libra
         A loader that starts its workers again in each epoch needs this call before each of them.
         """
         self.pipeline[0].set_epoch(epoch, start)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the place of this process's iteration, fit for JSON: shard and sample that come next.
+
+        Whole batches of `batch_size` count as used, and what waits in a buffer of your own (`.shuffle(n)`). A
+        worker's state is of that worker: torchdata's `StatefulDataLoader` asks each of them.
+        """
+        state: dict[str, Any] = self.pipeline[0].state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on there with the next iteration, in the middle of an epoch and of a shard."""
+        self.pipeline[0].load_state_dict(state)
 
 
 class Samples:
@@ -76,6 +90,9 @@ class Samples:
         if torch := sys.modules.get("torch"):
             self._chosen = torch.from_numpy(self._chosen).share_memory_()  # workers that live on see it
         self._begun = (-1, 0)  # how often an epoch was chosen, and iterations of this process since
+        self._iterating: tuple[int, int, IntArray] | None = None  # epoch, start and samples of this process
+        self._done, self._ended = 0, False  # of these; whether all were handed out
+        self._resumed: Mapping[str, Any] | None = None
         if self.size < 1:
             few = f"{len(self.index):,} samples for {self.ranks.world} ranks"
             raise InputError(f"{base}/{split} has {few}: leave out drop_last")
@@ -88,8 +105,10 @@ class Samples:
 
     @cached_property
     def reader(self) -> ExampleReader:
-        """Each process has one, whose files stay open between epochs."""
-        return ExampleReader(self.dataset, self.base, whole=True)
+        """Each process has one, whose files stay open between epochs; workers share the memory."""
+        worker = _worker()
+        ahead = AHEAD // (worker.num_workers if worker else 1)
+        return ExampleReader(self.dataset, self.base, ahead=ahead, whole=True)
 
     def close(self) -> None:
         """Close files and connections; `.close()` of a pipeline calls it."""
@@ -111,6 +130,24 @@ class Samples:
             )
         times = int(self._chosen[2])
         self._chosen[0], self._chosen[1], self._chosen[2] = epoch, start, times + 1
+
+    def state_dict(self) -> dict[str, Any]:
+        if self._iterating is None:
+            return {}
+        epoch, start, mine = self._iterating
+        # Of a batch that is not whole, the library has read ahead.
+        done = self._done - self._done % self.batch_size
+        return self._placed(epoch, start, len(mine) if self._ended else done, mine)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._resumed = dict(state)
+
+    def _placed(self, epoch: int, start: int, done: int, mine: IntArray) -> dict[str, Any]:
+        """Describe a place among the samples of this process: how many are used, and which is the next."""
+        following = self.index.take(mine[done : done + 1]).select(["__url__", "__key__"]).to_pylist()
+        shard, sample = following[0].values() if following else (None, None)
+        shard = shard and shard.rpartition("/")[2]  # the dataset may lie elsewhere next time
+        return {"epoch": epoch, "start": start, "done": done, "shard": shard, "sample": sample}
 
     def order(self, epoch: int) -> IntArray:
         """Return the samples of an epoch on all ranks, by their places in the split."""
@@ -148,10 +185,18 @@ class Samples:
         return mine[begin : begin + sizes[worker]][batch * len(range(worker, used, workers)) :]
 
     def __call__(self) -> Iterator[Sample]:
-        torch = sys.modules.get("torch.utils.data")  # who has not imported it is no worker
-        worker = torch.get_worker_info() if torch else None
-        epoch, start = self._next(worker)
+        worker = _worker()
+        resumed, self._resumed = self._resumed, None
+        epoch, start = self._next(worker, resumed)
         mine = self.share(epoch, start, worker.id, worker.num_workers) if worker else self.share(epoch, start)
+        done = resumed.get("done", 0) if resumed else 0
+        if resumed and resumed != self._placed(epoch, start, done, mine):
+            raise InputError(
+                "the state is of another pipeline: make it of the same tars and split with the shuffle, "
+                "seed, batch_size, ranks and workers it had then"
+            )
+        self._iterating, self._done, self._ended = (epoch, start, mine), done, False
+        mine = mine[done:]
         parts = [mine[at : at + TOGETHER] for at in range(0, len(mine), TOGETHER)]
         splits = self.dataset.manifest.base(self.base).splits
         before = in_order(splits)[: in_order(splits).index(self.split)]
@@ -160,11 +205,17 @@ class Samples:
             for part, take in batches:
                 described = self.index.take(part).select(["__key__", "__url__"]).to_pylist()
                 for known, places, data in zip(described, self._members(part), take(), strict=True):
+                    self._done += 1
                     yield known | {name: data[begin:end] for name, begin, end in places}
+        self._ended = True
 
-    def _next(self, worker: Any) -> tuple[int, int]:
+    def _next(self, worker: Any, resumed: Mapping[str, Any] | None) -> tuple[int, int]:
         """Take the next epoch of this process, and where it starts."""
         epoch, start, times = map(int, self._chosen)
+        if resumed:
+            before, epoch = epoch, resumed.get("epoch", 0)
+            self._begun = times, epoch - before
+            return epoch, resumed.get("start", 0)
         count = self._begun[1] + 1 if self._begun[0] == times else 0
         self._begun = times, count
         if worker and not times:
@@ -185,6 +236,12 @@ class Samples:
             [(name, at, at + length) for name, at, length in zip(names, *places, strict=True) if at >= 0]
             for places in zip(starts.tolist(), lengths.tolist(), strict=True)
         ]
+
+
+def _worker() -> Any:
+    """Return what torch knows of this worker; who has not imported it is none."""
+    torch = sys.modules.get("torch.utils.data")
+    return torch.get_worker_info() if torch else None
 
 
 def _index(dataset: OpenDataset, base: str, split: str) -> pa.Table:
