@@ -49,7 +49,7 @@ Codes: TypeAlias = NDArray[np.int32]
 
 
 class Copy(NamedTuple):
-    """Where the copy of a raw file lies, and the hash of its bytes."""
+    """The place of a raw file's copy, and the hash of its bytes."""
 
     stretch: int
     at: int
@@ -58,7 +58,7 @@ class Copy(NamedTuple):
 
 
 class Known(Protocol):
-    """What was found out by reading the raw files of items."""
+    """The results of reading the raw files of items."""
 
     @property
     def known(self) -> pa.Table:
@@ -144,7 +144,7 @@ class ItemTable(Sequence[Item]):
             yield from chunk.to_pylist()
 
     def copies(self) -> list[Copy | None]:
-        """Where the copy of each item's raw file lies."""
+        """The place of the copy of each item's raw file."""
         columns = (self.columns[name].to_pylist() for name in Copy._fields)
         return [None if place[0] is None else Copy(*place) for place in zip(*columns, strict=True)]
 

@@ -146,7 +146,7 @@ class FolderAlbum:
 
     @cached_property
     def reads(self) -> Reads:
-        """What reading all files has shown: here and now, where a build has not read them before."""
+        """The results of reading all files: read here and now, unless a build has done so before."""
         return Reads.of(self)
 
     def _rows(self, left_out: dict[str, str]) -> Iterator[dict[str, str]]:

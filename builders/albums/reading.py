@@ -126,7 +126,7 @@ class OfFiles(Protocol):
 
 @dataclass(frozen=True)
 class Reads:
-    """What reading the files of an album has shown, in the order of `files`, and where their copies lie."""
+    """The results of reading the files of an album, in the order of `files`, and the place of their copies."""
 
     known: pa.Table
     place: Writable | None = None
@@ -348,7 +348,7 @@ def _gather(store: Writable, cuts: Sequence[Stretch], path: Path) -> None:
 
 
 def _known(store: Writable, cut: Stretch) -> tuple[pa.Table, int]:
-    """What is known of a stretch's files, and where their bytes begin."""
+    """Return the table of a stretch's files, and the place at which their bytes begin."""
     most = BYTES_OF_KNOWN * len(cut)
     while True:
         data = store.start(_path(cut.name), most)

@@ -208,7 +208,7 @@ class RawAlbum:
 
     @cached_property
     def reads(self) -> Reads:
-        """What reading all files has shown: here and now, where a build has not read them before."""
+        """The results of reading all files: read here and now, unless a build has done so before."""
         return Reads.of(self)
 
     def _digest(self, item: Item) -> bytes:

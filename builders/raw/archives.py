@@ -132,7 +132,7 @@ class Members:
 
 
 def _index_of(path: Path) -> Path:
-    """Where what is known of an archive is kept, until the archive changes."""
+    """Name the file with the index of an archive; that of a changed archive has another name."""
     known, of = path.stat(), content_hash(str(path.resolve()))[:16]
     folder = Path(os.environ.get(RAW_VARIABLE, RAW)) / INDEXED
     return folder / f"{of}-{known.st_size}-{known.st_mtime_ns}.arrow"

@@ -137,7 +137,7 @@ class Tree:
         return value
 
     def _place(self, path: str) -> tuple[Path | Archive, int]:
-        """What a file lies in, or the file itself, and its row there."""
+        """Return the archive of a file, or its path on disk, and its row there."""
         try:
             at = self.files.row(path)
         except KeyError:

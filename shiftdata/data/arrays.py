@@ -33,10 +33,11 @@ def stretches(count: int, size: int | None = None) -> Iterator[slice]:
 
 
 def counted(codes: NDArray[np.integer], size: int) -> IntArray:
-    """Count the rows of each code from 0 to below `size`; those of code -1 count for none."""
+    """Count the rows of each code from 0 to below `size`; negative codes count for none."""
     counts = np.zeros(size + 1, np.int64)
     for at in stretches(len(codes), max(STRETCH, size)):
-        counts += np.bincount(np.add(codes[at], 1, dtype=np.int64), minlength=size + 1)
+        shifted = np.add(codes[at], 1, dtype=np.int64)
+        counts += np.bincount(np.maximum(shifted, 0, out=shifted), minlength=size + 1)
     return counts[1:]
 
 
