@@ -97,7 +97,7 @@ class Spool:
         """Store a rendered block; `drops` gives the reason for each item that could not be used."""
         table = pa.Table.from_pylist(list(rows), schema=ROW)
         described = table.drop_columns(["example"]).replace_schema_metadata({"drops": json.dumps(drops)})
-        self.files.write(_name(block), _stream(described) + _stream(table.select(["example"])))
+        self.files.write(_name(block), sealed(described) + sealed(table.select(["example"])))
 
     def rows(self, blocks: Iterable[str]) -> Iterator[Rows]:
         """The rows of some blocks, without their examples, and the drops of each; in order, read ahead."""
@@ -114,7 +114,7 @@ class Spool:
             data = self._start(block, most)
             source = pa.BufferReader(data)
             try:
-                rows = _rows(_next_table(source))
+                rows = _rows(unsealed(source))
             except (OSError, pa.ArrowInvalid) as error:
                 if len(data) < most:
                     raise self._damaged(block, error) from error
@@ -125,7 +125,7 @@ class Spool:
 
     def write_beside(self, folder: str, block: str, table: pa.Table) -> None:
         """Store a table that belongs to a block, in a folder next to the blocks."""
-        self.files.write(_name(block, folder), _stream(table))
+        self.files.write(_name(block, folder), sealed(table))
 
     def read_beside(self, folder: str, block: str) -> pa.Table | None:
         """A table that belongs to a block; None if it is not there or cannot be read."""
@@ -134,7 +134,7 @@ class Spool:
         except MissingFileError:
             return None
         try:
-            return _next_table(pa.BufferReader(data))
+            return unsealed(pa.BufferReader(data))
         except (OSError, pa.ArrowInvalid):
             return None
 
@@ -150,8 +150,8 @@ class Spool:
         """A block's rows with their examples, and its drops."""
         source = pa.BufferReader(self._start(block))
         try:
-            table, drops = _rows(_next_table(source))
-            return table.append_column("example", _next_table(source)["example"]), drops
+            table, drops = _rows(unsealed(source))
+            return table.append_column("example", unsealed(source)["example"]), drops
         except (OSError, pa.ArrowInvalid) as error:
             raise self._damaged(block, error) from error
 
@@ -173,7 +173,8 @@ def _name(block: str, folder: str = "") -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _stream(table: pa.Table) -> bytes:
+def sealed(table: pa.Table) -> bytes:
+    """Return a table as a stream of Arrow with a hash of its bytes behind it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -181,8 +182,8 @@ def _stream(table: pa.Table) -> bytes:
     return bytes(data) + xxh3_128_digest(data)
 
 
-def _next_table(source: pa.BufferReader) -> pa.Table:
-    """The next table of a file; an error if it is not as it was written."""
+def unsealed(source: pa.BufferReader) -> pa.Table:
+    """Read the next table that was `sealed`; an `ArrowInvalid` if it is not as it was written."""
     start = source.tell()
     table = pa.ipc.open_stream(source).read_all()
     size = source.tell() - start

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,8 @@ from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.attribution import added
-from shiftdata.data.format.licenses import row_license
 from shiftdata.data.format.records import by_reason
-from shiftdata.data.format.schema import SPLITS, columns, split_of_fold
+from shiftdata.data.format.schema import SPLITS, split_of_fold
 from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.errors import InputError
 
@@ -64,30 +61,6 @@ class Gathered:
             self.recipe.nuisance: pc.fill_null(rows["nuisance"], -1).to_numpy(),
             **{name: pc.fill_null(rows[name], np.nan).to_numpy() for name in ("severity", "quantile")},
         }
-
-    def table(self, places: IntArray, params: pa.Array) -> pa.Table:
-        """The columns of the metadata, and sha256, of some rows that have these params."""
-        rows = self.rows.take(pa.array(places))
-        of_item = self.items.take(rows["item"])
-        nuisance, count = self.recipe.nuisance, len(self.recipe.shift.nuisances)
-        values = {name: table[name] for table in (rows, of_item) for name in table.column_names}
-        values |= {
-            "split": pa.array(list(SPLITS)).take(of_item["split"].combine_chunks()),
-            nuisance: rows["nuisance"],
-            "group": pc.add(pc.multiply(of_item["label"], count), rows["nuisance"]),
-            "license": self._licenses(of_item["license"], rows["nuisance"]),
-            "params": params,
-        }
-        fields = columns(nuisance) | {"sha256": pa.binary()}
-        return pa.table({name: values[name].cast(kind) for name, kind in fields.items()})
-
-    def _licenses(self, content: pa.ChunkedArray, nuisance: pa.ChunkedArray) -> pa.Array:
-        """Join the licence of the content of each row and those that its nuisance adds."""
-        names = [*self.recipe.shift.nuisances, None]
-        adds = {name: added(self.recipe.materials, name) for name in names}
-        join = cache(lambda text, number: row_license(text, adds[names[number]]))
-        numbers = pc.fill_null(nuisance, len(names) - 1).to_pylist()
-        return pa.array(map(join, content.to_pylist(), numbers), pa.string())
 
 
 def gather(

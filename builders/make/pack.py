@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,48 +18,79 @@ from builders.make import row_groups
 from builders.make.canonical import freeze, parts_of_sets
 from builders.make.equal import Listed
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
-from builders.make.reorder import reordered
+from builders.make.packing.jobs import Job, jobs_left, join, missing, stages_left, worker
+from builders.make.packing.plan import Plan, plans_in, write_plan
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.executors import ALONE, BARRIER, Barrier, Executor, Here, Rank, Ranks, alike
 from shiftdata.data.format.identity import dropped_id
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import protocol_file
-from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.writer import Ordered, write_dropped, write_metadata, write_splits
+from shiftdata.data.format.writer import write_dropped, write_metadata
 from shiftdata.data.format.written import file_records, finished
 from shiftdata.errors import InputError
-from shiftdata.threads import available_cores
+from shiftdata.files import remove
+
+#: Bytes of all rows below which this process is done before others have started.
+BYTES_TO_SHARE = 256 << 20
+#: What a killed process has left in the dataset's folder that may be used again.
+KEPT = ("data", "metadata")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """The input of packing: a recipe, the album's content with its folds, the blocks of each base."""
+    """The input of packing: a recipe, the album's content with its folds, the blocks of each base.
+
+    Processes that pack together must agree on `versions`.
+    """
 
     recipe: Recipe
     content: Listed
     fold_of: Mapping[str, int]
     spool: Spool
     blocks: Mapping[str, Sequence[str]]
+    versions: Callable[[], Mapping[str, str]] = file_versions
 
 
-def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = lambda rows: None) -> Manifest:
-    """Write every file of the dataset into an empty folder, the manifest last."""
+def pack(
+    rendered: Rendered,
+    folder: Path,
+    work: Path,
+    *,
+    executor: Executor | None = None,
+    rank: Rank = ALONE,
+    on_rows: Callable[[int], object] = lambda rows: None,
+) -> Manifest:
+    """Write every file of the dataset into a folder, the manifest last.
+
+    What is unfinished lies in `work`, on the same disk. Called again after a kill, with both folders as they
+    were left, it goes on. Other ranks may `help_to_pack` meanwhile.
+    """
     recipe, plain = rendered.recipe, draft(rendered.recipe)
-    files: dict[str, FileRecord] = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in KEPT:
+            remove(path)
     dropped: dict[str, Sequence[tuple[str, str]]] = {}
-    for name, blocks in rendered.blocks.items():
-        gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
-        part_of = np.zeros(len(gathered.rows), np.int64)
-        if name == recipe.default_base:
-            part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered)
-        files |= _write_base(rendered, plain, name, gathered, part_of, folder, on_rows)
-        dropped[name] = gathered.dropped
-        del gathered, part_of
+    plans, versions = list[Plan](), rendered.versions()
+    for name in rendered.blocks:
+        plan, dropped[name], is_new = _plan(rendered, plain, name, folder, work, versions)
+        plans.append(plan)
+        for kept in KEPT if is_new else ():
+            remove(folder / kept / name)
         for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
             pool.release_unused()  # each of the two would keep what the other needs next
+    for stale in {*plans_in(work)} - {plan.folder for plan in plans}:
+        remove(stale)
+    for path in (path for kept in KEPT for path in folder.glob(f"{kept}/*")):
+        if path.name not in rendered.blocks:
+            remove(path)
+    if executor is None or (rank == ALONE and sum(plan.size for plan in plans) < BYTES_TO_SHARE):
+        executor = Here()
+    _do(rendered, plain, jobs_left(plans, folder), Ranks(executor, rank, missing), on_rows)
+    files = {path: record for plan in plans for path, record in join(plan, folder).items()}
     write_dropped(folder, dropped)
     bases = [
         replace(
@@ -80,41 +112,48 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
     return describe(folder, manifest)
 
 
-def _write_base(
-    rendered: Rendered,
-    manifest: Manifest,
-    name: str,
-    gathered: Gathered,
-    part_of: IntArray,
-    folder: Path,
-    on_rows: Callable[[int], object],
-) -> dict[str, FileRecord]:
-    """Write the files of a base, none with rows of two sets; give their records."""
+def help_to_pack(rendered: Rendered, work: Path, executor: Executor, rank: Rank) -> None:
+    """Do jobs for the process that packs, as another rank of the same build, while there are any."""
+    with suppress(FileNotFoundError):  # it has finished meanwhile
+        plain = draft(rendered.recipe)
+        plans = [Plan(folder, plain) for folder in plans_in(work)]
+        if stages := [stage for plan in plans for stage in stages_left(plan)]:
+            _do(rendered, plain, _one_by_one(stages), Ranks(executor, rank, missing))
+
+
+def _one_by_one(stages: Iterable[Sequence[Job]]) -> Iterator[Job | Barrier]:
+    for stage in stages:
+        yield from missing(stage)
+        yield BARRIER
+
+
+def _plan(
+    rendered: Rendered, plain: Manifest, name: str, folder: Path, work: Path, versions: Mapping[str, str]
+) -> tuple[Plan, Sequence[tuple[str, str]], bool]:
+    """Plan the files of a base, none with rows of two sets; return what was dropped too, as `write_plan`."""
+    recipe, blocks = rendered.recipe, rendered.blocks[name]
+    gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
+    part_of = np.zeros(len(gathered.rows), np.int64)
+    if name == recipe.default_base:
+        part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered)
     if gathered.judged is not None:
         write_metadata(folder / f"filters/{name}.parquet", [gathered.judged])
     groups = _row_groups(gathered, part_of, name)
-    orders = {split: np.concatenate(of) for split, of in groups.items()}
-    places = np.full(sum(gathered.counts), -1)
-    places[gathered.number[np.concatenate(list(orders.values()))]] = np.arange(len(gathered.rows))
-    sizes = gathered.rows["size"].to_numpy().astype(np.int64)
-    with reordered(rendered.spool, rendered.blocks[name], gathered.counts, places, folder) as values:
+    plan, is_new = write_plan(work, plain, name, blocks, gathered, groups, part_of, versions)
+    return plan, gathered.dropped, is_new
 
-        def ordered(split: str, first: int) -> Ordered:
-            order = orders[split]
-            return Ordered(
-                lengths=sizes[order],
-                groups=np.array([len(group) for group in groups[split]]),
-                table=lambda start, stop: gathered.table(
-                    order[start:stop], values.read("params", first + start, first + stop)
-                ),
-                examples=lambda start, stop: values.read("example", first + start, first + stop),
-                parts=[part_of[group[0]] for group in groups[split]],
-            )
 
-        firsts = accumulate(map(len, orders.values()), initial=0)
-        splits = {split: ordered(split, first) for split, first in zip(orders, firsts, strict=False)}
-        workers = available_cores()
-        return write_splits(folder, manifest, name, splits, workers=workers, on_rows=on_rows)
+def _do(
+    rendered: Rendered,
+    plain: Manifest,
+    jobs: Iterable[Job | Barrier],
+    executor: Executor,
+    on_rows: Callable[[int], object] = lambda rows: None,
+) -> None:
+    work = alike(partial(worker, rendered.spool, plain), rendered.versions)
+    with closing(executor.run(work, jobs)) as done:
+        for _, rows in done:
+            on_rows(rows)
 
 
 def _row_groups(gathered: Gathered, part_of: IntArray, base: str) -> dict[str, list[IntArray]]:

@@ -194,7 +194,7 @@ def run_pack(made: pack.Rendered, out: Path) -> Spent:
     spent: Spent = {}
     for name in PHASES:
         timed(pack, name, spent)
-    pack.pack(made, out)
+    pack.pack(made, out, out.with_name("work"))
     return spent
 
 

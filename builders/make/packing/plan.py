@@ -1,0 +1,276 @@
+"""The plan of a base's files, on disk: its rows in the order of the files, and how runs and shards cut them.
+
+The process that packs writes it. Those that do the work map it into memory, and read no more than their rows.
+A plan's folder is named by a hash of all that is in it, and of the versions of code and libraries: what a
+killed process has left in that folder is what the next one would make. Next to the plan lie the runs and the
+finished files, until they are moved into the dataset.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from xxhash import xxh3_128
+
+from builders.make.gather import Gathered
+from builders.make.packing.runs import Column, Runs
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.attribution import added
+from shiftdata.data.format.licenses import row_license
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import data_file
+from shiftdata.data.format.schema import SPLITS, columns
+from shiftdata.data.format.writer import BYTES_OF_ROW, Ordered, Shard, shards_of
+from shiftdata.files import clear_when_full, remove
+from shiftdata.untrusted.texts import read_json
+
+BYTES_OF_RUN = 64 << 20
+ROWS_AT_ONCE = 20_000
+#: Files of a plan that are lists of numbers: of `run_blocks` the first block of each run and the end, of
+#: `shards` the first row of each in its split and its first row group.
+NUMBERS = ("groups", "places", "run_blocks", "shards", "sizes")
+#: Folders in that of a plan.
+RUNS, FILES = "runs", "files"
+#: How the folders of plans begin; hidden while they are written.
+PREFIX = "plan-"
+HASH_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where a split begins among the rows, row groups and shards of its base, and where it ends."""
+
+    rows: tuple[int, int]
+    groups: tuple[int, int]
+    shards: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An opened plan. Of `manifest`, the roles, the names and the materials count."""
+
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """The base, its splits, and what it was planned with."""
+        return dict(read_json((self.folder / "plan.json").read_bytes()))
+
+    @property
+    def base(self) -> str:
+        return str(self.about["base"])
+
+    @cached_property
+    def spans(self) -> dict[str, Span]:
+        """The place of each split."""
+        splits: Mapping[str, Sequence[int]] = self.about["splits"]
+        ends = np.cumsum([np.zeros(len(fields(Span)), np.int64), *splits.values()], axis=0).tolist()
+        bounds = zip(splits, pairwise(ends), strict=True)
+        return {split: Span(*zip(*pair, strict=True)) for split, pair in bounds}
+
+    @property
+    def runs(self) -> int:
+        """The number of runs."""
+        return len(self._numbers["run_blocks"]) - 1
+
+    @property
+    def size(self) -> int:
+        """The bytes of all rows, about."""
+        sizes = self._numbers["sizes"]
+        return int(sizes.sum()) + BYTES_OF_ROW * len(sizes)
+
+    def run_path(self, number: int) -> Path:
+        """The file of a run."""
+        return self.folder / RUNS / f"{number:06}"
+
+    def shards(self) -> Iterator[tuple[str, int]]:
+        """Yield the split of each data file, and its number there."""
+        for split, span in self.spans.items():
+            yield from ((split, number) for number in range(span.shards[1] - span.shards[0]))
+
+    def shard(self, split: str, number: int) -> Shard:
+        """A data file of a split."""
+        span, groups = self.spans[split], self._numbers["groups"]
+        first, stop = span.shards
+        start, begin = self._numbers["shards"][first + number].tolist()
+        end = self._numbers["shards"][first + number + 1][1] if first + number + 1 < stop else span.groups[1]
+        return Shard(data_file(self.base, split, number, stop - first), split, start, groups[begin:end])
+
+    def blocks(self, number: int) -> tuple[list[str], list[int], IntArray]:
+        """The blocks of a run, the rows that each has, and the place of each row."""
+        table = self._mapped("blocks").read_all()
+        first, stop = self._numbers["run_blocks"][number : number + 2].tolist()
+        begins: IntArray = table["begin"].slice(first, stop - first + 1).to_numpy()
+        names = table["name"].slice(first, stop - first).to_pylist()
+        places = np.asarray(self._numbers["places"][begins[0] : begins[-1]])
+        return names, np.diff(begins).tolist(), places
+
+    def ordered(self, split: str) -> Ordered:
+        """The rows of a split, of which all runs are there."""
+        first, stop = self.spans[split].rows
+
+        def read(column: Column, start: int, end: int) -> pa.BinaryArray:
+            return self._runs.read(column, first + start, first + end)
+
+        return Ordered(
+            lengths=self._numbers["sizes"][first:stop],
+            groups=self._numbers["groups"][slice(*self.spans[split].groups)],
+            table=lambda start, end: self._table(first + start, first + end, read("params", start, end)),
+            examples=lambda start, end: read("example", start, end),
+        )
+
+    @cached_property
+    def _runs(self) -> Runs:
+        return Runs([self.run_path(number) for number in range(self.runs)])
+
+    @cached_property
+    def _numbers(self) -> dict[str, IntArray]:
+        numbers = {name: np.memmap(self.folder / name, np.int64, "r") for name in NUMBERS}
+        return numbers | {"shards": numbers["shards"].reshape(-1, 2)}
+
+    def _mapped(self, name: str) -> pa.RecordBatchFileReader:
+        return pa.ipc.open_file(pa.memory_map(str(self.folder / f"{name}.arrow")))
+
+    @cached_property
+    def _rows(self) -> pa.RecordBatchFileReader:
+        return self._mapped("rows")
+
+    @cached_property
+    def _items(self) -> pa.Table:
+        return self._mapped("items").read_all()
+
+    def _table(self, start: int, stop: int, params: pa.Array) -> pa.Table:
+        """The columns of the metadata, and sha256, of rows that have these params."""
+        first = start // ROWS_AT_ONCE
+        batches = [self._rows.get_batch(number) for number in range(first, -(-stop // ROWS_AT_ONCE))]
+        rows = pa.Table.from_batches(batches).slice(start - first * ROWS_AT_ONCE, stop - start)
+        of_item = self._items.take(rows["item"])
+        nuisance, count = self.manifest.roles.nuisance, len(self.manifest.nuisances)
+        values = {name: table[name] for table in (rows, of_item) for name in table.column_names}
+        values |= {
+            "split": pa.array(list(SPLITS)).take(of_item["split"].combine_chunks()),
+            nuisance: rows["nuisance"],
+            "group": pc.add(pc.multiply(of_item["label"], count), rows["nuisance"]),
+            "license": self._licenses(of_item["license"], rows["nuisance"]),
+            "params": params,
+        }
+        kinds = columns(nuisance) | {"sha256": pa.binary()}
+        return pa.table({name: values[name].cast(kind) for name, kind in kinds.items()})
+
+    @cached_property
+    def _license(self) -> Any:
+        """Join the licence of a content and those that a nuisance, given by its number, adds."""
+        names = [*self.manifest.nuisances, None]
+        adds = {name: added(self.manifest.materials, name) for name in names}
+        return cache(lambda text, number: row_license(text, adds[names[number]]))
+
+    def _licenses(self, content: pa.ChunkedArray, nuisance: pa.ChunkedArray) -> pa.Array:
+        """The licence of each row."""
+        numbers = pc.fill_null(nuisance, len(self.manifest.nuisances)).to_pylist()
+        return pa.array(map(self._license, content.to_pylist(), numbers), pa.string())
+
+
+def plans_in(work: Path) -> list[Path]:
+    """The folders of whole plans."""
+    return sorted(work.glob(f"{PREFIX}*"))
+
+
+def remove_plans(work: Path) -> None:
+    """Remove all plans and what was made by them, hidden last, so that each is there as a whole or not."""
+    for folder in (*plans_in(work), *work.glob(f".{PREFIX}*")):
+        remove(folder)
+
+
+def write_plan(
+    work: Path,
+    manifest: Manifest,
+    base: str,
+    blocks: Sequence[str],
+    gathered: Gathered,
+    groups: Mapping[str, Sequence[IntArray]],
+    part_of: IntArray,
+    versions: Mapping[str, str],
+) -> tuple[Plan, bool]:
+    """Write the plan of a base below `work`; return it, and False if a killed process has left the same.
+
+    `groups` has the row groups of each split as numbers of gathered rows, `part_of` the set of each row.
+    """
+    order = np.concatenate([group for of_split in groups.values() for group in of_split])
+    places = np.full(sum(gathered.counts), -1)
+    places[gathered.number[order]] = np.arange(len(order))
+    rows = gathered.rows.take(pa.array(order))
+    sizes = rows["size"].to_numpy().astype(np.int64)
+    counts = {split: np.array([len(group) for group in of_split]) for split, of_split in groups.items()}
+    splits, shards, row, first = dict[str, Sequence[int]](), list[tuple[int, int]](), 0, 0
+    for split, of_split in counts.items():
+        rows_here = int(of_split.sum())
+        parts = [part_of[members[0]] for members in groups[split]]
+        cut = shards_of(base, split, sizes[row : row + rows_here], of_split, parts)
+        begins = accumulate((len(shard.groups) for shard in cut), initial=first)
+        shards += [(shard.start, begin) for shard, begin in zip(cut, begins, strict=False)]
+        splits[split] = rows_here, len(of_split), len(cut)
+        row, first = row + rows_here, first + len(of_split)
+    begins_of_blocks = np.cumsum([0, *gathered.counts])
+    numbers = {
+        "groups": np.concatenate([*counts.values()]),
+        "places": places,
+        "run_blocks": _cut_into_runs(begins_of_blocks, places, sizes),
+        "shards": np.array(shards),
+        "sizes": sizes,
+    }
+    about = {"base": base, "splits": splits, "versions": dict(versions)}
+    unfinished = work / f".{PREFIX}{secrets.token_hex(4)}"
+    unfinished.mkdir(parents=True)
+    try:
+        with clear_when_full(unfinished):
+            _write_table(unfinished / "rows.arrow", rows.drop_columns(["size"]))
+            _write_table(unfinished / "items.arrow", gathered.items.combine_chunks(), len(gathered.items))
+            names = pa.array([*blocks, None], pa.string())
+            _write_table(unfinished / "blocks.arrow", pa.table({"name": names, "begin": begins_of_blocks}))
+            for name, values in numbers.items():
+                values.astype(np.int64).tofile(unfinished / name)
+            (unfinished / "plan.json").write_text(json.dumps(about))
+            for name in (RUNS, FILES):
+                (unfinished / name).mkdir()
+        folder = work / f"{PREFIX}{_hash_of(unfinished)}"
+        if is_new := not folder.exists():
+            unfinished.rename(folder)
+        return Plan(folder, manifest), is_new
+    finally:
+        remove(unfinished)
+
+
+def _cut_into_runs(begins: IntArray, places: IntArray, sizes: IntArray) -> IntArray:
+    """Cut blocks into stretches of about `BYTES_OF_RUN`, each row with `BYTES_OF_ROW` more; return where."""
+    of_row = np.append(sizes, 0)[places] + BYTES_OF_ROW
+    ends = np.concatenate([[0], np.cumsum(of_row)])[begins[1:]]
+    cuts = np.flatnonzero(np.diff((ends - 1) // BYTES_OF_RUN)) + 1
+    return np.array([0, *cuts.tolist(), len(ends)])
+
+
+def _write_table(path: Path, table: pa.Table, at_once: int = ROWS_AT_ONCE) -> None:
+    """Write a table that is mapped into memory later, so many rows a batch."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks(), max_chunksize=max(1, at_once))
+
+
+def _hash_of(folder: Path) -> str:
+    """A hash of the files of a plan."""
+    digest = xxh3_128()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()[:HASH_DIGITS]
