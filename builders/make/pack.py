@@ -105,7 +105,8 @@ def pack(
     manifest = finished(folder, described, {base.name: list(SPLITS) for base in bases}, files)
     splits = freeze(recipe, manifest, folder)
     manifest = replace(manifest, canonical_splits=splits)
-    manifest = replace(manifest, shortcuts=measure(folder, manifest, recipe.album))
+    shortcuts = measure(folder, manifest, recipe.album, rendered.content.items)
+    manifest = replace(manifest, shortcuts=shortcuts)
     more = [protocol_file(split.name) for split in splits]
     more += [path.name for path in write_pictures(folder, manifest)]
     manifest = replace(manifest, files={**manifest.files, **file_records(folder, more)})
