@@ -89,6 +89,10 @@ class Spool:
         """Return True if a folder next to the blocks has a table of a block."""
         return self.files.has(_name(block, folder))
 
+    def size(self, block: str) -> int:
+        """Return the bytes of the file of a block."""
+        return self.files.info(_name(block)).size or 0
+
     def path(self, block: str, beside: str = "") -> str:
         """Return the path of a block, or of a table next to it."""
         return f"{self.files.address}/{_name(block, beside)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,15 @@ from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import by_reason
 from shiftdata.data.format.schema import SPLITS, split_of_fold
 from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.errors import InputError
 
 EXAMPLES = {"image": "pictures", "text": "texts", "table": "rows"}
-ROWS_AT_ONCE = 20_000
+#: About 20,000 rows.
+BLOCKS_AT_ONCE = 125
 
 
 @dataclass(frozen=True)
@@ -63,24 +65,59 @@ class Gathered:
         }
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """A job: to read some blocks of a base, all but their examples and params."""
+
+    base: str
+    number: int
+    blocks: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"reading {len(self.blocks)} blocks from {self.blocks[0]} on"
+
+
+@dataclass(frozen=True)
+class Described:
+    """The rows of some blocks in compact form; how many each block has; what was dropped.
+
+    `judging` has the rows of each block as they are, if filters are to judge them.
+    """
+
+    rows: pa.Table
+    counts: Sequence[int]
+    drops: Sequence[tuple[str, str]]
+    judging: Mapping[str, pa.Table]
+
+
+def stretches(blocks: Mapping[str, Sequence[str]]) -> Iterator[Stretch]:
+    """Cut the blocks of each base into jobs."""
+    for base, names in blocks.items():
+        for number, start in enumerate(range(0, len(names), BLOCKS_AT_ONCE)):
+            yield Stretch(base, number, names[start : start + BLOCKS_AT_ONCE])
+
+
+def described(spool: Spool, manifest: Manifest, stretch: Stretch, *, filtered: bool) -> Described:
+    """Read some blocks; `manifest` says which nuisances and severities there are."""
+    tables, drops, judging = list[pa.Table](), list[tuple[str, str]](), dict[str, pa.Table]()
+    for block, (table, reasons) in zip(stretch.blocks, spool.rows(stretch.blocks), strict=True):
+        drops.extend(reasons.items())
+        tables.append(table.drop_columns(["params"]))
+        if filtered:
+            judging[block] = tables[-1]
+    rows = _compact(manifest, pa.concat_tables(tables))
+    return Described(rows, list(map(len, tables)), drops, judging)
+
+
 def gather(
-    recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], spool: Spool, blocks: Sequence[str]
+    recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], spool: Spool, read: Sequence[Described]
 ) -> Gathered:
-    """Read the rows of some blocks and give each its split, fold, group and quantile."""
-    drops: list[tuple[str, str]] = []
-    counts: list[int] = []
-    judging: dict[str, pa.Table] = {}
-
-    def tables() -> Iterator[pa.Table]:
-        for block, (table, reasons) in zip(blocks, spool.rows(blocks), strict=True):
-            drops.extend(reasons.items())
-            counts.append(len(table))
-            if recipe.filters is not None:
-                judging[block] = table.drop_columns(["params"])
-            yield table
-
+    """Give the rows of a base each its split, fold, group and quantile."""
+    drops = [drop for part in read for drop in part.drops]
+    counts = [count for part in read for count in part.counts]
+    judging = {block: table for part in read for block, table in part.judging.items()}
     numbers = {item.key: number for number, item in enumerate(items)}
-    rows = pa.concat_tables(_compact(recipe, numbers, piece) for piece in _together(tables()))
+    rows = pa.concat_tables(_numbered(numbers, part.rows) for part in read)
     rows = rows.append_column("number", pa.array(np.arange(len(rows))))
     _check_rows(recipe, rows["key"])
     judged = None
@@ -117,31 +154,23 @@ def reasons_of(drops: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{count:,}: {reason}" for reason, count in counts.items()) or "nothing"
 
 
-def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The tables of many blocks as one, in pieces."""
-    piece: list[pa.Table] = []
-    for table in tables:
-        piece.append(table.replace_schema_metadata(None))
-        if sum(map(len, piece)) >= ROWS_AT_ONCE:
-            yield pa.concat_tables(piece)
-            piece = []
-    if piece:
-        yield pa.concat_tables(piece)
-
-
-def _compact(recipe: Recipe, numbers: Mapping[str, int], rows: pa.Table) -> pa.Table:
+def _compact(manifest: Manifest, rows: pa.Table) -> pa.Table:
     """Return rows in compact form: numbers for repeated names, where possible hashes of trajectories."""
-    item = rows["item"].combine_chunks().dictionary_encode()
-    number = np.array([numbers[key] for key in item.dictionary.to_pylist()], np.int32)
-    hashes = hashes64(rows["trajectory"].to_pylist(), "quantile")
     described = {
         "key": rows["key"].cast(pa.large_string()),
-        "item": pa.array(number[item.indices.to_numpy()]),
-        "nuisance": pc.index_in(rows["nuisance"], value_set=pa.array(recipe.shift.nuisances, pa.string())),
-        "hash": pa.array(hashes),
+        "item": rows["item"].combine_chunks().dictionary_encode(),
+        "nuisance": pc.index_in(rows["nuisance"], value_set=pa.array(manifest.nuisances, pa.string())),
+        "hash": pa.array(hashes64(rows["trajectory"], "quantile")),
     }
-    names = ["severity", "size", "sha256", *(["trajectory"] if len(recipe.severities) > 1 else [])]
+    names = ["severity", "size", "sha256", *(["trajectory"] if len(manifest.severities) > 1 else [])]
     return pa.table(described | {name: rows[name] for name in names}).combine_chunks()
+
+
+def _numbered(numbers: Mapping[str, int], rows: pa.Table) -> pa.Table:
+    """Put the number of each row's item in the place of its name."""
+    (item,) = rows["item"].chunks
+    number = np.array([numbers[key] for key in item.dictionary.to_pylist()], np.int32)
+    return rows.set_column(1, "item", pa.array(number[item.indices.to_numpy()]))
 
 
 def _whole_trajectories(rows: pa.Table, severities: int, drops: list[tuple[str, str]]) -> pa.Table:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,17 @@ from builders.describe.renderings import describe, draft
 from builders.make import row_groups
 from builders.make.canonical import freeze, parts_of_sets
 from builders.make.equal import Listed
-from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
-from builders.make.packing.jobs import Job, jobs_left, join, missing, stages_left, worker
+from builders.make.gather import EXAMPLES, Described, Gathered, gather, reasons_of, stretches
+from builders.make.packing.jobs import (
+    AnyJob,
+    Result,
+    in_turn,
+    jobs_left,
+    join,
+    missing,
+    stages_left,
+    worker,
+)
 from builders.make.packing.plan import Plan, plans_in, write_plan
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
@@ -34,7 +44,7 @@ from shiftdata.data.format.written import file_records, finished
 from shiftdata.errors import InputError
 from shiftdata.files import remove
 
-#: Bytes of all rows below which this process is done before others have started.
+#: Bytes of a spool below which this process is done before others have started.
 BYTES_TO_SHARE = 256 << 20
 #: What a killed process has left in the dataset's folder that may be used again.
 KEPT = ("data", "metadata")
@@ -73,23 +83,7 @@ def pack(
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name not in KEPT:
             remove(path)
-    dropped: dict[str, Sequence[tuple[str, str]]] = {}
-    plans, versions = list[Plan](), rendered.versions()
-    for name in rendered.blocks:
-        plan, dropped[name], is_new = _plan(rendered, plain, name, folder, work, versions)
-        plans.append(plan)
-        for kept in KEPT if is_new else ():
-            remove(folder / kept / name)
-        for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
-            pool.release_unused()  # each of the two would keep what the other needs next
-    for stale in {*plans_in(work)} - {plan.folder for plan in plans}:
-        remove(stale)
-    for path in (path for kept in KEPT for path in folder.glob(f"{kept}/*")):
-        if path.name not in rendered.blocks:
-            remove(path)
-    if executor is None or (rank == ALONE and sum(plan.size for plan in plans) < BYTES_TO_SHARE):
-        executor = Here()
-    _do(rendered, plain, jobs_left(plans, folder), Ranks(executor, rank, missing), on_rows)
+    plans, dropped = _do_jobs(rendered, plain, folder, work, _shared(rendered, executor, rank), on_rows)
     files = {path: record for plan in plans for path, record in join(plan, folder).items()}
     write_dropped(folder, dropped)
     bases = [
@@ -119,42 +113,94 @@ def help_to_pack(rendered: Rendered, work: Path, executor: Executor, rank: Rank)
         plain = draft(rendered.recipe)
         plans = [Plan(folder, plain) for folder in plans_in(work)]
         if stages := [stage for plan in plans for stage in stages_left(plan)]:
-            _do(rendered, plain, _one_by_one(stages), Ranks(executor, rank, missing))
+            deque(_done(rendered, plain, in_turn(stages), Ranks(executor, rank, missing)), maxlen=0)
 
 
-def _one_by_one(stages: Iterable[Sequence[Job]]) -> Iterator[Job | Barrier]:
-    for stage in stages:
-        yield from missing(stage)
+def _shared(rendered: Rendered, executor: Executor | None, rank: Rank) -> Executor:
+    """The executor of packing: this process alone if it is done before others have started."""
+    names = [name for of_base in rendered.blocks.values() for name in of_base]
+    if executor is None or (
+        rank == ALONE and (not names or len(names) * rendered.spool.size(names[0]) < BYTES_TO_SHARE)
+    ):
+        return Here()
+    return Ranks(executor, rank, missing)
+
+
+def _do_jobs(
+    rendered: Rendered,
+    plain: Manifest,
+    folder: Path,
+    work: Path,
+    executor: Executor,
+    on_rows: Callable[[int], object],
+) -> tuple[list[Plan], dict[str, Sequence[tuple[str, str]]]]:
+    """Read the blocks, plan the bases, write their files; return the plans, and what each base dropped."""
+    read = {name: dict[int, Described]() for name in rendered.blocks}
+    plans, dropped = list[Plan](), dict[str, Sequence[tuple[str, str]]]()
+
+    def jobs() -> Iterator[AnyJob | Barrier]:
+        yield from stretches(rendered.blocks)
         yield BARRIER
+        versions = rendered.versions()
+        for name, parts in read.items():
+            ordered = [parts.pop(number) for number in sorted(parts)]
+            plan, dropped[name] = _plan(rendered, plain, name, ordered, folder, work, versions)
+            plans.append(plan)
+            for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+                pool.release_unused()  # each of the two would keep what the other needs next
+        _remove_stale(plans, folder, work)
+        yield from jobs_left(plans, folder)
+
+    for job, result in _done(rendered, plain, jobs(), executor):
+        if isinstance(result, Described):
+            read[job.base][job.number] = result
+        else:
+            on_rows(result)
+    return plans, dropped
+
+
+def _done(
+    rendered: Rendered, plain: Manifest, jobs: Iterator[Any], executor: Executor
+) -> Iterator[tuple[Any, Result]]:
+    """Yield jobs of both kinds, of which mypy knows no union here, with their results."""
+    filtered = rendered.recipe.filters is not None
+    work = alike(partial(worker, rendered.spool, plain, filtered=filtered), rendered.versions)
+    with closing(executor.run(work, jobs)) as done:
+        yield from done
 
 
 def _plan(
-    rendered: Rendered, plain: Manifest, name: str, folder: Path, work: Path, versions: Mapping[str, str]
-) -> tuple[Plan, Sequence[tuple[str, str]], bool]:
-    """Plan the files of a base, none with rows of two sets; return what was dropped too, as `write_plan`."""
-    recipe, blocks = rendered.recipe, rendered.blocks[name]
-    gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
-    part_of = np.zeros(len(gathered.rows), np.int64)
-    if name == recipe.default_base:
-        part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered)
-    if gathered.judged is not None:
-        write_metadata(folder / f"filters/{name}.parquet", [gathered.judged])
-    groups = _row_groups(gathered, part_of, name)
-    plan, is_new = write_plan(work, plain, name, blocks, gathered, groups, part_of, versions)
-    return plan, gathered.dropped, is_new
-
-
-def _do(
     rendered: Rendered,
     plain: Manifest,
-    jobs: Iterable[Job | Barrier],
-    executor: Executor,
-    on_rows: Callable[[int], object] = lambda rows: None,
-) -> None:
-    work = alike(partial(worker, rendered.spool, plain), rendered.versions)
-    with closing(executor.run(work, jobs)) as done:
-        for _, rows in done:
-            on_rows(rows)
+    name: str,
+    read: Sequence[Described],
+    folder: Path,
+    work: Path,
+    versions: Mapping[str, str],
+) -> tuple[Plan, Sequence[tuple[str, str]]]:
+    """Plan the files of a base, none with rows of two sets; return what was dropped too."""
+    recipe, content = rendered.recipe, rendered.content
+    gathered = gather(recipe, content.items, rendered.fold_of, rendered.spool, read)
+    part_of = np.zeros(len(gathered.rows), np.int64)
+    if name == recipe.default_base:
+        part_of = parts_of_sets(recipe, content.items, rendered.fold_of, gathered)
+    if gathered.judged is not None:
+        write_metadata(folder / f"filters/{name}.parquet", [gathered.judged])
+    groups, blocks = _row_groups(gathered, part_of, name), rendered.blocks[name]
+    plan, is_new = write_plan(work, plain, name, blocks, gathered, groups, part_of, versions)
+    for kept in KEPT if is_new else ():
+        remove(folder / kept / name)
+    return plan, gathered.dropped
+
+
+def _remove_stale(plans: Sequence[Plan], folder: Path, work: Path) -> None:
+    """Remove what processes have left that packed something else."""
+    for stale in {*plans_in(work)} - {plan.folder for plan in plans}:
+        remove(stale)
+    bases = {plan.base for plan in plans}
+    for path in (path for kept in KEPT for path in folder.glob(f"{kept}/*")):
+        if path.name not in bases:
+            remove(path)
 
 
 def _row_groups(gathered: Gathered, part_of: IntArray, base: str) -> dict[str, list[IntArray]]:

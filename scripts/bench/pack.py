@@ -47,9 +47,10 @@ NUISANCES = tuple(f"style-{number:02d}" for number in range(20))
 LABELS = tuple(f"label-{number}" for number in range(10))
 PHASES = (
     "gather",
+    "parts_of_sets",
     "_row_groups",
     "write_plan",
-    "_do",
+    "_do_jobs",
     "join",
     "finished",
     "freeze",

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from builders.make.gather import Described, Stretch, described
 from builders.make.packing.plan import FILES, RUNS, Plan
 from builders.make.packing.runs import COLUMNS, is_whole, write_run
 from builders.spool import Spool, sealed, unsealed
@@ -55,6 +56,11 @@ class Job(NamedTuple):
         return self.file.with_suffix(".done")
 
 
+AnyJob: TypeAlias = Stretch | Job
+#: What was read of a stretch, or the number of rows of a data file.
+Result: TypeAlias = Described | int
+
+
 class Output(NamedTuple):
     """What a job wrote: the record of a file, and the offset of each example in it."""
 
@@ -76,9 +82,9 @@ def target(plan: Plan, job: Job) -> str:
     return plan.shard(job.split, job.number).path
 
 
-def missing(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs that nobody has done."""
-    return [job for job in jobs if not job.sign.exists()]
+def missing(jobs: Iterable[AnyJob]) -> list[AnyJob]:
+    """The jobs that nobody has done: each process that packs reads for itself."""
+    return [job for job in jobs if isinstance(job, Stretch) or not job.sign.exists()]
 
 
 def stages_left(plan: Plan) -> list[list[Job]]:
@@ -87,7 +93,14 @@ def stages_left(plan: Plan) -> list[list[Job]]:
     return stages if any(missing(stage) for stage in stages[1:]) else []
 
 
-def jobs_left(plans: Sequence[Plan], folder: Path) -> Iterator[Job | Barrier]:
+def in_turn(stages: Iterable[Sequence[Job]]) -> Iterator[AnyJob | Barrier]:
+    """Yield what is missing of some stages, each of which needs all before it."""
+    for stage in stages:
+        yield from missing(stage)
+        yield BARRIER
+
+
+def jobs_left(plans: Sequence[Plan], folder: Path) -> Iterator[AnyJob | Barrier]:
     """Yield the jobs of some plans, whose files are moved into `folder`, but those that are done.
 
     What a killed process was about to write, or the system has lost, is removed first. The runs of a base are
@@ -141,11 +154,13 @@ def read_output(job: Job) -> Output | None:
     return Output(record, table["offset"].to_numpy())
 
 
-def worker(spool: Spool, manifest: Manifest) -> Callable[[Job], int]:
-    """Return the function that does a job of a plan, and returns the number of rows that it has finished."""
+def worker(spool: Spool, manifest: Manifest, *, filtered: bool) -> Callable[[AnyJob], Result]:
+    """Return the function that reads a stretch, or does a job of a plan and counts the rows it finished."""
     opened = lru_cache(maxsize=1)(partial(Plan, manifest=manifest))
 
-    def do(job: Job) -> int:
+    def do(job: AnyJob) -> Result:
+        if isinstance(job, Stretch):
+            return described(spool, manifest, job, filtered=filtered)
         try:
             return 0 if job.sign.exists() else _do(opened(job.folder), spool, job)
         except FileNotFoundError:

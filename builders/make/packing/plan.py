@@ -84,12 +84,6 @@ class Plan:
         """The number of runs."""
         return len(self._numbers["run_blocks"]) - 1
 
-    @property
-    def size(self) -> int:
-        """The bytes of all rows, about."""
-        sizes = self._numbers["sizes"]
-        return int(sizes.sum()) + BYTES_OF_ROW * len(sizes)
-
     def run_path(self, number: int) -> Path:
         """The file of a run."""
         return self.folder / RUNS / f"{number:06}"

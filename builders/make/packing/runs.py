@@ -10,11 +10,13 @@ examples and params begin in the file), the examples, the params, the hash.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
+from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +24,7 @@ from xxhash import xxh3_128, xxh3_128_digest
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import IntegrityError
-from shiftdata.files import clear_when_full, open_new, read_at, remove
+from shiftdata.files import PLAIN, clear_when_full, open_new, read_at, remove
 
 Column: TypeAlias = Literal["example", "params"]
 COLUMNS: tuple[Column, ...] = ("example", "params")
@@ -100,14 +102,15 @@ class _Run:
     """An open run: only the pages of its lists that are needed are in memory."""
 
     def __init__(self, path: Path) -> None:
-        self.file = path.open("rb", buffering=0)
-        count = int.from_bytes(self.file.read(WORD), "little")
-        self.index = np.memmap(self.file, np.int64, "r", WORD, (1 + len(COLUMNS), count + 1))
+        self.path, self.file = path, os.open(path, os.O_RDONLY | PLAIN)
+        finalize(self, os.close, self.file)
+        count = int.from_bytes(self.read(0, WORD), "little")
+        self.index = np.memmap(path, np.int64, "r", WORD, (1 + len(COLUMNS), count + 1))
 
     def read(self, start: int, stop: int) -> bytes:
-        data = read_at(self.file.fileno(), stop - start, start)
+        data = read_at(self.file, stop - start, start)
         if len(data) != stop - start:
-            raise IntegrityError(f"{self.file.name} is cut off: run the same command again")
+            raise IntegrityError(f"{self.path} is cut off: run the same command again")
         return data
 
 
