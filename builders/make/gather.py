@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +15,17 @@ from numpy.typing import NDArray
 from builders.filters.report import Stages
 from builders.filters.rules import LACKS
 from builders.filters.scoring import judged_samples
+from builders.make.packing.rows import Described
 from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import by_reason
 from shiftdata.data.format.schema import SPLITS, split_of_fold
-from shiftdata.data.metadata.folds import hashes64, quantiles
+from shiftdata.data.metadata.folds import quantiles
 from shiftdata.errors import InputError
 
 EXAMPLES = {"image": "pictures", "text": "texts", "table": "rows"}
-#: About 20,000 rows.
-BLOCKS_AT_ONCE = 125
 
 
 @dataclass(frozen=True)
@@ -63,50 +61,6 @@ class Gathered:
             self.recipe.nuisance: pc.fill_null(rows["nuisance"], -1).to_numpy(),
             **{name: pc.fill_null(rows[name], np.nan).to_numpy() for name in ("severity", "quantile")},
         }
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A job: to read some blocks of a base, all but their examples and params."""
-
-    base: str
-    number: int
-    blocks: Sequence[str]
-
-    def __str__(self) -> str:
-        return f"reading {len(self.blocks)} blocks from {self.blocks[0]} on"
-
-
-@dataclass(frozen=True)
-class Described:
-    """The rows of some blocks in compact form; how many each block has; what was dropped.
-
-    `judging` has the rows of each block as they are, if filters are to judge them.
-    """
-
-    rows: pa.Table
-    counts: Sequence[int]
-    drops: Sequence[tuple[str, str]]
-    judging: Mapping[str, pa.Table]
-
-
-def stretches(blocks: Mapping[str, Sequence[str]]) -> Iterator[Stretch]:
-    """Cut the blocks of each base into jobs."""
-    for base, names in blocks.items():
-        for number, start in enumerate(range(0, len(names), BLOCKS_AT_ONCE)):
-            yield Stretch(base, number, names[start : start + BLOCKS_AT_ONCE])
-
-
-def described(spool: Spool, manifest: Manifest, stretch: Stretch, *, filtered: bool) -> Described:
-    """Read some blocks; `manifest` says which nuisances and severities there are."""
-    tables, drops, judging = list[pa.Table](), list[tuple[str, str]](), dict[str, pa.Table]()
-    for block, (table, reasons) in zip(stretch.blocks, spool.rows(stretch.blocks), strict=True):
-        drops.extend(reasons.items())
-        tables.append(table.drop_columns(["params"]))
-        if filtered:
-            judging[block] = tables[-1]
-    rows = _compact(manifest, pa.concat_tables(tables))
-    return Described(rows, list(map(len, tables)), drops, judging)
 
 
 def gather(
@@ -152,18 +106,6 @@ def reasons_of(drops: Sequence[tuple[str, str]]) -> str:
     """The reasons of what was dropped, with their counts, for an error."""
     counts = by_reason(Counter(reason for _, reason in drops))
     return "; ".join(f"{count:,}: {reason}" for reason, count in counts.items()) or "nothing"
-
-
-def _compact(manifest: Manifest, rows: pa.Table) -> pa.Table:
-    """Return rows in compact form: numbers for repeated names, where possible hashes of trajectories."""
-    described = {
-        "key": rows["key"].cast(pa.large_string()),
-        "item": rows["item"].combine_chunks().dictionary_encode(),
-        "nuisance": pc.index_in(rows["nuisance"], value_set=pa.array(manifest.nuisances, pa.string())),
-        "hash": pa.array(hashes64(rows["trajectory"], "quantile")),
-    }
-    names = ["severity", "size", "sha256", *(["trajectory"] if len(manifest.severities) > 1 else [])]
-    return pa.table(described | {name: rows[name] for name in names}).combine_chunks()
 
 
 def _numbered(numbers: Mapping[str, int], rows: pa.Table) -> pa.Table:

@@ -18,7 +18,7 @@ from builders.describe.renderings import describe, draft
 from builders.make import row_groups
 from builders.make.canonical import freeze, parts_of_sets
 from builders.make.equal import Listed
-from builders.make.gather import EXAMPLES, Described, Gathered, gather, reasons_of, stretches
+from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
 from builders.make.packing.jobs import (
     AnyJob,
     Result,
@@ -29,7 +29,9 @@ from builders.make.packing.jobs import (
     stages_left,
     worker,
 )
-from builders.make.packing.plan import Plan, plans_in, write_plan
+from builders.make.packing.plan import Plan, plans_in
+from builders.make.packing.planning import write_plan
+from builders.make.packing.rows import Described, stretches
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.spool import Spool

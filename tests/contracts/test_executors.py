@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shiftdata.data.executors import LOSSES, Executor, Here, Pool, Rank, Ranks, Ray, alike
+from shiftdata.data.executors import BARRIER, LOSSES, Executor, Here, Pool, Rank, Ranks, Ray, alike
 from shiftdata.errors import InputError, ShiftdataError
 from tests import jobs
 from tests.jobs import work
@@ -71,6 +71,25 @@ def test_each_job_is_done_once_and_equal_jobs_as_often_as_they_come(executor):
     given = [*range(20), 3, 3]
     assert results(executor, work(jobs.double), given) == sorted((n, 2 * n) for n in given)
     assert results(executor, work(jobs.double), []) == []
+
+
+def test_behind_a_barrier_jobs_are_chosen_by_all_results_before_it(executor):
+    done: list[int] = []
+
+    def given() -> Iterator[Any]:
+        yield BARRIER
+        yield from range(6)
+        yield BARRIER
+        yield from sorted(done)
+        yield BARRIER
+        yield BARRIER
+        yield sum(done)
+
+    for _, result in Ranks(executor, Rank(1, 2), list).run(work(jobs.double), given()):
+        done.append(result)
+    assert sorted(done[:6]) == [0, 2, 4, 6, 8, 10]
+    assert sorted(done[6:12]) == [0, 4, 8, 12, 16, 20]
+    assert done[12:] == [2 * (30 + 60)]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from builders.make.gather import Described, Stretch, described
 from builders.make.packing.plan import FILES, RUNS, Plan
+from builders.make.packing.rows import Described, Stretch, described
 from builders.make.packing.runs import COLUMNS, is_whole, write_run
 from builders.spool import Spool, sealed, unsealed
 from shiftdata.data.arrays import IntArray
@@ -163,8 +163,8 @@ def worker(spool: Spool, manifest: Manifest, *, filtered: bool) -> Callable[[Any
             return described(spool, manifest, job, filtered=filtered)
         try:
             return 0 if job.sign.exists() else _do(opened(job.folder), spool, job)
-        except FileNotFoundError:
-            # Another rank did the job too, and what it needs was removed.
+        except (OSError, IntegrityError):
+            # Another rank did the job too, and then what it needs was removed.
             if job.sign.exists() or not (job.folder / RUNS).exists():
                 return 0
             raise

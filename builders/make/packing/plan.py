@@ -8,21 +8,17 @@ finished files, until they are moved into the dataset.
 
 from __future__ import annotations
 
-import json
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from xxhash import xxh3_128
 
-from builders.make.gather import Gathered
 from builders.make.packing.runs import Column, Runs
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import added
@@ -30,8 +26,8 @@ from shiftdata.data.format.licenses import row_license
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_file
 from shiftdata.data.format.schema import SPLITS, columns
-from shiftdata.data.format.writer import BYTES_OF_ROW, Ordered, Shard, shards_of
-from shiftdata.files import clear_when_full, remove
+from shiftdata.data.format.writer import Ordered, Shard
+from shiftdata.files import remove
 from shiftdata.untrusted.texts import read_json
 
 BYTES_OF_RUN = 64 << 20
@@ -163,16 +159,21 @@ class Plan:
         return pa.table({name: values[name].cast(kind) for name, kind in kinds.items()})
 
     @cached_property
-    def _license(self) -> Any:
+    def _license(self) -> Callable[[str, int], str]:
         """Join the licence of a content and those that a nuisance, given by its number, adds."""
         names = [*self.manifest.nuisances, None]
         adds = {name: added(self.manifest.materials, name) for name in names}
         return cache(lambda text, number: row_license(text, adds[names[number]]))
 
     def _licenses(self, content: pa.ChunkedArray, nuisance: pa.ChunkedArray) -> pa.Array:
-        """The licence of each row."""
-        numbers = pc.fill_null(nuisance, len(self.manifest.nuisances)).to_pylist()
-        return pa.array(map(self._license, content.to_pylist(), numbers), pa.string())
+        """The licence of each row, joined once for each pair of licence and nuisance."""
+        texts = content.cast(pa.string()).combine_chunks().dictionary_encode()
+        none = len(self.manifest.nuisances)
+        pairs = texts.indices.to_numpy() * np.int64(none + 1) + pc.fill_null(nuisance, none).to_numpy()
+        distinct, number = np.unique(pairs, return_inverse=True)
+        parts = (divmod(pair, none + 1) for pair in distinct.tolist())
+        joined = [self._license(texts.dictionary[text].as_py(), name) for text, name in parts]
+        return pa.array(joined, pa.string()).take(pa.array(number))
 
 
 def plans_in(work: Path) -> list[Path]:
@@ -184,87 +185,3 @@ def remove_plans(work: Path) -> None:
     """Remove all plans and what was made by them, hidden last, so that each is there as a whole or not."""
     for folder in (*plans_in(work), *work.glob(f".{PREFIX}*")):
         remove(folder)
-
-
-def write_plan(
-    work: Path,
-    manifest: Manifest,
-    base: str,
-    blocks: Sequence[str],
-    gathered: Gathered,
-    groups: Mapping[str, Sequence[IntArray]],
-    part_of: IntArray,
-    versions: Mapping[str, str],
-) -> tuple[Plan, bool]:
-    """Write the plan of a base below `work`; return it, and False if a killed process has left the same.
-
-    `groups` has the row groups of each split as numbers of gathered rows, `part_of` the set of each row.
-    """
-    order = np.concatenate([group for of_split in groups.values() for group in of_split])
-    places = np.full(sum(gathered.counts), -1)
-    places[gathered.number[order]] = np.arange(len(order))
-    rows = gathered.rows.take(pa.array(order))
-    sizes = rows["size"].to_numpy().astype(np.int64)
-    counts = {split: np.array([len(group) for group in of_split]) for split, of_split in groups.items()}
-    splits, shards, row, first = dict[str, Sequence[int]](), list[tuple[int, int]](), 0, 0
-    for split, of_split in counts.items():
-        rows_here = int(of_split.sum())
-        parts = [part_of[members[0]] for members in groups[split]]
-        cut = shards_of(base, split, sizes[row : row + rows_here], of_split, parts)
-        begins = accumulate((len(shard.groups) for shard in cut), initial=first)
-        shards += [(shard.start, begin) for shard, begin in zip(cut, begins, strict=False)]
-        splits[split] = rows_here, len(of_split), len(cut)
-        row, first = row + rows_here, first + len(of_split)
-    begins_of_blocks = np.cumsum([0, *gathered.counts])
-    numbers = {
-        "groups": np.concatenate([*counts.values()]),
-        "places": places,
-        "run_blocks": _cut_into_runs(begins_of_blocks, places, sizes),
-        "shards": np.array(shards),
-        "sizes": sizes,
-    }
-    about = {"base": base, "splits": splits, "versions": dict(versions)}
-    unfinished = work / f".{PREFIX}{secrets.token_hex(4)}"
-    unfinished.mkdir(parents=True)
-    try:
-        with clear_when_full(unfinished):
-            _write_table(unfinished / "rows.arrow", rows.drop_columns(["size"]))
-            _write_table(unfinished / "items.arrow", gathered.items.combine_chunks(), len(gathered.items))
-            names = pa.array([*blocks, None], pa.string())
-            _write_table(unfinished / "blocks.arrow", pa.table({"name": names, "begin": begins_of_blocks}))
-            for name, values in numbers.items():
-                values.astype(np.int64).tofile(unfinished / name)
-            (unfinished / "plan.json").write_text(json.dumps(about))
-            for name in (RUNS, FILES):
-                (unfinished / name).mkdir()
-        folder = work / f"{PREFIX}{_hash_of(unfinished)}"
-        if is_new := not folder.exists():
-            unfinished.rename(folder)
-        return Plan(folder, manifest), is_new
-    finally:
-        remove(unfinished)
-
-
-def _cut_into_runs(begins: IntArray, places: IntArray, sizes: IntArray) -> IntArray:
-    """Cut blocks into stretches of about `BYTES_OF_RUN`, each row with `BYTES_OF_ROW` more; return where."""
-    of_row = np.append(sizes, 0)[places] + BYTES_OF_ROW
-    ends = np.concatenate([[0], np.cumsum(of_row)])[begins[1:]]
-    cuts = np.flatnonzero(np.diff((ends - 1) // BYTES_OF_RUN)) + 1
-    return np.array([0, *cuts.tolist(), len(ends)])
-
-
-def _write_table(path: Path, table: pa.Table, at_once: int = ROWS_AT_ONCE) -> None:
-    """Write a table that is mapped into memory later, so many rows a batch."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks(), max_chunksize=max(1, at_once))
-
-
-def _hash_of(folder: Path) -> str:
-    """A hash of the files of a plan."""
-    digest = xxh3_128()
-    for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
-        with path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
-    return digest.hexdigest()[:HASH_DIGITS]

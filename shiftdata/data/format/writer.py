@@ -353,9 +353,22 @@ def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray
 
 def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> IntArray:
     """Return the offset of each image in the bytes of its row group."""
-    bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1]
-    data, end = memoryview(images.buffers()[2]), 0
-    places = np.empty(len(images), np.int64)
+    bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1].astype(np.int64)
+    data, lengths = memoryview(images.buffers()[2]), np.diff(bounds)
+    # In a page, the length of each image comes before it: all follow from where the first begins.
+    first = content.find(data[bounds[0] : bounds[1]])
+    places: IntArray = first + bounds[:-1] - bounds[0] + OFFSET_BYTES * np.arange(len(images))
+    if first >= OFFSET_BYTES and places[-1] + lengths[-1] <= len(content):
+        at = places[:, None] - OFFSET_BYTES + np.arange(OFFSET_BYTES)
+        written = np.frombuffer(content, np.uint8)[at].view("<u4").ravel()
+        if (written == lengths).all() and content.startswith(data[bounds[-2] : bounds[-1]], int(places[-1])):
+            return places
+    return _searched(path, content, data, bounds)
+
+
+def _searched(path: Path, content: bytearray, data: memoryview, bounds: IntArray) -> IntArray:
+    """Find images, which begin and end at some bounds of `data`, in several pages."""
+    end, places = 0, np.empty(len(bounds) - 1, np.int64)
     for number, (first, last) in enumerate(pairwise(bounds.tolist())):
         image, at = data[first:last], end + OFFSET_BYTES
         if not content.startswith(image, at):  # it begins a page
