@@ -27,7 +27,6 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSplit
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.written import sizes_of
 from shiftdata.data.metadata import Metadata, metadata_from_table
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
@@ -162,18 +161,23 @@ def _reads_params(recipe: Recipe) -> bool:
     return any(protocol.reads_params for protocol in recipe.protocols)
 
 
-def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSplit]:
-    """Make the canonical splits of the default base from its written metadata, and write their keys."""
+def freeze(
+    recipe: Recipe, manifest: Manifest, folder: Path, sizes: Mapping[str, IntArray]
+) -> list[CanonicalSplit]:
+    """Make the canonical splits of the default base from its written metadata, and write their keys.
+
+    `sizes` has the bytes of each row, by metadata file.
+    """
     if not recipe.protocols:
         return []
-    paths = [folder / metadata_file(recipe.default_base, split) for split in SPLITS]
+    paths = [metadata_file(recipe.default_base, split) for split in SPLITS]
     names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
     names += ["params"] if _reads_params(recipe) else []
-    table = pa.concat_tables(read_parquet(path, [*names, "shard"]) for path in paths)
+    table = pa.concat_tables(read_parquet(folder / path, [*names, "shard"]) for path in paths)
     splits = _canonical_splits(
         recipe,
         metadata_of(manifest, recipe.default_base, table),
-        np.concatenate([sizes_of(path, manifest.roles) for path in paths]),
+        np.concatenate([sizes[path] for path in paths]),
         lambda task, name: task.freeze(folder / protocol_file(name)),
     )
     return _on_card(manifest, splits)

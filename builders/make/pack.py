@@ -40,6 +40,7 @@ from shiftdata.data.executors import ALONE, BARRIER, Barrier, Executor, Here, Ra
 from shiftdata.data.format.identity import dropped_id
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import protocol_file
+from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.format.writer import write_dropped, write_metadata
 from shiftdata.data.format.written import file_records, finished
@@ -86,7 +87,11 @@ def pack(
         if path.name not in KEPT:
             remove(path)
     plans, dropped = _do_jobs(rendered, plain, folder, work, _shared(rendered, executor, rank), on_rows)
-    files = {path: record for plan in plans for path, record in join(plan, folder).items()}
+    files, sizes = dict[str, FileRecord](), dict[str, IntArray]()
+    for plan in plans:
+        records, of_rows = join(plan, folder)
+        files |= records
+        sizes |= of_rows
     write_dropped(folder, dropped)
     bases = [
         replace(
@@ -98,8 +103,8 @@ def pack(
         if base.name in dropped
     ]
     described = replace(plain, bases=bases, versions=file_versions(), equal_content=rendered.content.counts)
-    manifest = finished(folder, described, {base.name: list(SPLITS) for base in bases}, files)
-    splits = freeze(recipe, manifest, folder)
+    manifest = finished(folder, described, {base.name: list(SPLITS) for base in bases}, files, sizes)
+    splits = freeze(recipe, manifest, folder, sizes)
     manifest = replace(manifest, canonical_splits=splits)
     shortcuts = measure(folder, manifest, recipe.album, rendered.content.items)
     manifest = replace(manifest, shortcuts=shortcuts)
@@ -125,7 +130,7 @@ def _shared(rendered: Rendered, executor: Executor | None, rank: Rank) -> Execut
         rank == ALONE and (not names or len(names) * rendered.spool.size(names[0]) < BYTES_TO_SHARE)
     ):
         return Here()
-    return Ranks(executor, rank, missing)
+    return executor if rank == ALONE else Ranks(executor, rank, missing)
 
 
 def _do_jobs(

@@ -25,6 +25,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import metadata_file
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.writer import write_pointers, write_shard
+from shiftdata.data.format.written import row_bytes
 from shiftdata.errors import IntegrityError
 from shiftdata.files import remove, write_bytes
 from shiftdata.untrusted.texts import read_json
@@ -62,17 +63,25 @@ Result: TypeAlias = Described | int
 
 
 class Output(NamedTuple):
-    """What a job wrote: the record of a file, and the offset of each example in it."""
+    """The work of a job: the record of a file, and a number of each row.
+
+    That is the offset of its example in a shard, and its `row_bytes` in metadata.
+    """
 
     record: FileRecord
-    offsets: IntArray
+    numbers: IntArray
 
 
 def jobs_of(plan: Plan) -> list[list[Job]]:
-    """The jobs of a plan: runs; shards, which need all runs; and metadata, which need all shards."""
+    """The jobs of a plan: runs; shards, which need all runs; and metadata, which need all shards.
+
+    The longest come first, so that processes end together.
+    """
     runs = [Job(plan.folder, "run", number=number) for number in range(plan.runs)]
-    shards = [Job(plan.folder, "shard", split, number) for split, number in plan.shards()]
-    return [runs, shards, [Job(plan.folder, "metadata", split) for split in plan.spans]]
+    rows = {shard: -int(plan.shard(*shard).groups.sum()) for shard in plan.shards()}
+    shards = [Job(plan.folder, "shard", *shard) for shard in sorted(rows, key=lambda shard: rows[shard])]
+    splits = sorted(plan.spans, key=lambda split: plan.spans[split].rows[0] - plan.spans[split].rows[1])
+    return [runs, shards, [Job(plan.folder, "metadata", split) for split in splits]]
 
 
 def target(plan: Plan, job: Job) -> str:
@@ -151,7 +160,7 @@ def read_output(job: Job) -> Output | None:
         record = FileRecord(**read_json(table.schema.metadata[b"record"]))
     except (OSError, pa.ArrowInvalid, ValueError, TypeError, KeyError):
         return None
-    return Output(record, table["offset"].to_numpy())
+    return Output(record, table["number"].to_numpy())
 
 
 def worker(spool: Spool, manifest: Manifest, *, filtered: bool) -> Callable[[AnyJob], Result]:
@@ -179,13 +188,17 @@ def _do(plan: Plan, spool: Spool, job: Job) -> int:
         return 0
     rows = plan.ordered(job.split)
     if job.kind == "shard":
-        shard = plan.shard(job.split, job.number)
-        offsets, record = write_shard(job.file, shard, rows, plan.manifest)
-    else:
-        offsets = np.empty(0, np.int64)
-        record = write_pointers(job.file, rows, _offsets(plan, job.split), plan.manifest)
-    _write_output(job, Output(record, offsets))
-    return len(offsets)
+        offsets, record = write_shard(job.file, plan.shard(job.split, job.number), rows, plan.manifest)
+        _write_output(job, Output(record, offsets))
+        return len(offsets)
+    sizes: list[IntArray] = []
+
+    def measure(table: pa.Table) -> None:
+        sizes.append(row_bytes(table, plan.manifest.roles))
+
+    record = write_pointers(job.file, rows, _offsets(plan, job.split), plan.manifest, measure)
+    _write_output(job, Output(record, np.concatenate(sizes)))
+    return 0
 
 
 def _whole(spool: Spool, blocks: Sequence[str], counts: Sequence[int]) -> Iterator[pa.Table]:
@@ -196,21 +209,27 @@ def _whole(spool: Spool, blocks: Sequence[str], counts: Sequence[int]) -> Iterat
         yield table.select(COLUMNS)
 
 
-def join(plan: Plan, folder: Path) -> dict[str, FileRecord]:
-    """Move the files of a plan of which nothing is left to do into the dataset; return their records."""
-    records = {}
+def join(plan: Plan, folder: Path) -> tuple[dict[str, FileRecord], dict[str, IntArray]]:
+    """Move the files of a plan of which nothing is left to do into the dataset.
+
+    Return the record of each, and the `row_bytes` of metadata.
+    """
+    records, sizes = {}, {}
     for job in (job for stage in jobs_of(plan)[1:] for job in stage):
         path = target(plan, job)
-        records[path] = output_of(job).record
+        records[path], numbers = output_of(job)
+        if job.kind == "metadata":
+            sizes[path] = numbers
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         if job.file.exists():  # else a process that was killed then has moved it
             job.file.replace(folder / path)
-    return records
+    return records, sizes
 
 
 def _offsets(plan: Plan, split: str) -> list[IntArray]:
     """The offsets in each shard of a split."""
-    return [output_of(job).offsets for job in jobs_of(plan)[1] if job.split == split]
+    jobs = (Job(plan.folder, "shard", *shard) for shard in plan.shards())
+    return [output_of(job).numbers for job in jobs if job.split == split]
 
 
 def output_of(job: Job) -> Output:
@@ -222,6 +241,6 @@ def output_of(job: Job) -> Output:
 
 
 def _write_output(job: Job, output: Output) -> None:
-    table = pa.table({"offset": output.offsets})
+    table = pa.table({"number": output.numbers})
     record = json.dumps(vars(output.record))
     write_bytes(job.sign, sealed(table.replace_schema_metadata({"record": record})))

@@ -44,7 +44,7 @@ HASH_DIGITS = 16
 
 @dataclass(frozen=True)
 class Span:
-    """Where a split begins among the rows, row groups and shards of its base, and where it ends."""
+    """The place of a split among the rows, row groups and shards of its base: begin and end."""
 
     rows: tuple[int, int]
     groups: tuple[int, int]
@@ -69,7 +69,7 @@ class Plan:
 
     @cached_property
     def spans(self) -> dict[str, Span]:
-        """The place of each split."""
+        """The span of each split."""
         splits: Mapping[str, Sequence[int]] = self.about["splits"]
         ends = np.cumsum([np.zeros(len(fields(Span)), np.int64), *splits.values()], axis=0).tolist()
         bounds = zip(splits, pairwise(ends), strict=True)

@@ -300,10 +300,25 @@ def _row_groups(rows: Ordered, shard: Shard, schema: pa.Schema, roles: Roles) ->
                 yield table.slice(end - count, count)
 
 
-def write_pointers(path: Path, rows: Ordered, offsets: Sequence[IntArray], manifest: Manifest) -> FileRecord:
-    """Write the metadata of a split whose examples were written at these offsets of each data file."""
+def write_pointers(
+    path: Path,
+    rows: Ordered,
+    offsets: Sequence[IntArray],
+    manifest: Manifest,
+    on_table: Callable[[pa.Table], object] = lambda table: None,
+) -> FileRecord:
+    """Write the metadata of a split whose examples were written at these offsets of each data file.
+
+    `on_table` is called with each stretch of it.
+    """
     schema = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
-    return write_metadata(path, _pointed(rows, offsets, schema, manifest))
+    return write_metadata(path, _each(_pointed(rows, offsets, schema, manifest), on_table))
+
+
+def _each(tables: Iterable[pa.Table], on_table: Callable[[pa.Table], object]) -> Iterator[pa.Table]:
+    for table in tables:
+        on_table(table)
+        yield table
 
 
 def _pointed(
