@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -165,13 +164,12 @@ def read_output(job: Job) -> Output | None:
 
 def worker(spool: Spool, manifest: Manifest, *, filtered: bool) -> Callable[[AnyJob], Result]:
     """Return the function that reads a stretch, or does a job of a plan and counts the rows it finished."""
-    opened = lru_cache(maxsize=1)(partial(Plan, manifest=manifest))
 
     def do(job: AnyJob) -> Result:
         if isinstance(job, Stretch):
             return described(spool, manifest, job, filtered=filtered)
         try:
-            return 0 if job.sign.exists() else _do(opened(job.folder), spool, job)
+            return 0 if job.sign.exists() else _do(Plan(job.folder, manifest), spool, job)
         except (OSError, IntegrityError):
             # Another rank did the job too, and then what it needs was removed.
             if job.sign.exists() or not (job.folder / RUNS).exists():

@@ -1,6 +1,6 @@
 """The plan of a base's files, on disk: its rows in the order of the files, and how runs and shards cut them.
 
-The process that packs writes it. Those that do the work map it into memory, and read no more than their rows.
+The process that packs writes it. Those that do the work read no more than their rows.
 A plan's folder is named by a hash of all that is in it, and of the versions of code and libraries: what a
 killed process has left in that folder is what the next one would make. Next to the plan lie the runs and the
 finished files, until they are moved into the dataset.
@@ -31,7 +31,8 @@ from shiftdata.files import remove
 from shiftdata.untrusted.texts import read_json
 
 BYTES_OF_RUN = 64 << 20
-ROWS_AT_ONCE = 20_000
+#: Rows of a batch of a table, of which each is read as a whole.
+ROWS_AT_ONCE = 5_000
 #: Files of a plan that are lists of numbers: of `run_blocks` the first block of each run and the end, of
 #: `shards` the first row of each in its split and its first row group.
 NUMBERS = ("groups", "places", "run_blocks", "shards", "sizes")
@@ -99,7 +100,7 @@ class Plan:
 
     def blocks(self, number: int) -> tuple[list[str], list[int], IntArray]:
         """The blocks of a run, the rows that each has, and the place of each row."""
-        table = self._mapped("blocks").read_all()
+        table = self._mapped("blocks")
         first, stop = self._numbers["run_blocks"][number : number + 2].tolist()
         begins: IntArray = table["begin"].slice(first, stop - first + 1).to_numpy()
         names = table["name"].slice(first, stop - first).to_pylist()
@@ -129,16 +130,17 @@ class Plan:
         numbers = {name: np.memmap(self.folder / name, np.int64, "r") for name in NUMBERS}
         return numbers | {"shards": numbers["shards"].reshape(-1, 2)}
 
-    def _mapped(self, name: str) -> pa.RecordBatchFileReader:
-        return pa.ipc.open_file(pa.memory_map(str(self.folder / f"{name}.arrow")))
-
     @cached_property
     def _rows(self) -> pa.RecordBatchFileReader:
-        return self._mapped("rows")
+        # Read and not mapped: pages that are mapped count as memory of a process as long as they are.
+        return pa.ipc.open_file(pa.OSFile(str(self.folder / "rows.arrow")))
 
     @cached_property
     def _items(self) -> pa.Table:
-        return self._mapped("items").read_all()
+        return self._mapped("items")
+
+    def _mapped(self, name: str) -> pa.Table:
+        return pa.ipc.open_file(pa.memory_map(str(self.folder / f"{name}.arrow"))).read_all()
 
     def _table(self, start: int, stop: int, params: pa.Array) -> pa.Table:
         """The columns of the metadata, and sha256, of rows that have these params."""
