@@ -30,7 +30,6 @@ from shiftdata.data.format.writer import Ordered, Shard
 from shiftdata.files import remove
 from shiftdata.untrusted.texts import read_json
 
-BYTES_OF_RUN = 64 << 20
 #: Rows of a batch of a table, of which each is read as a whole.
 ROWS_AT_ONCE = 5_000
 #: Files of a plan that are lists of numbers: of `run_blocks` the first block of each run and the end, of
@@ -40,7 +39,6 @@ NUMBERS = ("groups", "places", "run_blocks", "shards", "sizes")
 RUNS, FILES = "runs", "files"
 #: How the folders of plans begin; hidden while they are written.
 PREFIX = "plan-"
-HASH_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -184,6 +182,6 @@ def plans_in(work: Path) -> list[Path]:
 
 
 def remove_plans(work: Path) -> None:
-    """Remove all plans and what was made by them, hidden last, so that each is there as a whole or not."""
+    """Remove all plans, also unfinished ones, and what was made by them."""
     for folder in (*plans_in(work), *work.glob(f".{PREFIX}*")):
         remove(folder)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +40,7 @@ def write_plan(
     order = np.concatenate([group for of_split in groups.values() for group in of_split])
     places = np.full(sum(gathered.counts), -1)
     places[gathered.number[order]] = np.arange(len(order))
-    rows = gathered.rows.take(pa.array(order))
-    sizes = rows["size"].to_numpy().astype(np.int64)
+    sizes = gathered.rows["size"].to_numpy().astype(np.int64)[order]
     counts = {split: np.array([len(group) for group in of_split]) for split, of_split in groups.items()}
     splits, shards, row, first = dict[str, Sequence[int]](), list[tuple[int, int]](), 0, 0
     for split, of_split in counts.items():
@@ -65,10 +64,12 @@ def write_plan(
     unfinished.mkdir(parents=True)
     try:
         with clear_when_full(unfinished):
-            _write_table(unfinished / "rows.arrow", rows.drop_columns(["size"]))
-            _write_table(unfinished / "items.arrow", gathered.items.combine_chunks(), len(gathered.items))
+            rows = gathered.rows.drop_columns(["size"])
+            stretches = (order[start : start + ROWS_AT_ONCE] for start in range(0, len(order), ROWS_AT_ONCE))
+            _write_table(unfinished / "rows.arrow", (rows.take(pa.array(stretch)) for stretch in stretches))
+            _write_table(unfinished / "items.arrow", [gathered.items])
             names = pa.array([*blocks, None], pa.string())
-            _write_table(unfinished / "blocks.arrow", pa.table({"name": names, "begin": begins_of_blocks}))
+            _write_table(unfinished / "blocks.arrow", [pa.table({"name": names, "begin": begins_of_blocks})])
             for name, values in numbers.items():
                 values.astype(np.int64).tofile(unfinished / name)
             (unfinished / "plan.json").write_text(json.dumps(about))
@@ -90,10 +91,13 @@ def _cut_into_runs(begins: IntArray, places: IntArray, sizes: IntArray) -> IntAr
     return np.array([0, *cuts.tolist(), len(ends)])
 
 
-def _write_table(path: Path, table: pa.Table, at_once: int = ROWS_AT_ONCE) -> None:
-    """Write a table that is mapped into memory later, so many rows a batch."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks(), max_chunksize=max(1, at_once))
+def _write_table(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write tables of one schema, each as a batch."""
+    pieces = iter(tables)
+    first = next(pieces)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, first.schema) as writer:
+        for table in chain([first], pieces):
+            writer.write_table(table.combine_chunks())
 
 
 def _hash_of(folder: Path) -> str:
