@@ -36,7 +36,18 @@ from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.executors import ALONE, BARRIER, Barrier, Executor, Here, Rank, Ranks, alike
+from shiftdata.data.executors import (
+    ALONE,
+    BARRIER,
+    Barrier,
+    Executor,
+    Here,
+    Pool,
+    Rank,
+    Ranks,
+    Threads,
+    alike,
+)
 from shiftdata.data.format.identity import dropped_id
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import protocol_file
@@ -124,13 +135,13 @@ def help_to_pack(rendered: Rendered, work: Path, executor: Executor, rank: Rank)
 
 
 def _shared(rendered: Rendered, executor: Executor | None, rank: Rank) -> Executor:
-    """The executor of packing: this process alone if it is done before others have started."""
+    """The executor of packing: threads of this process if they are done before others have started."""
+    if rank != ALONE and executor is not None:
+        return Ranks(executor, rank, missing)
     names = [name for of_base in rendered.blocks.values() for name in of_base]
-    if executor is None or (
-        rank == ALONE and (not names or len(names) * rendered.spool.size(names[0]) < BYTES_TO_SHARE)
-    ):
-        return Here()
-    return executor if rank == ALONE else Ranks(executor, rank, missing)
+    if not names or len(names) * rendered.spool.size(names[0]) < BYTES_TO_SHARE:
+        return Threads(executor.workers) if isinstance(executor, Pool) else Here()
+    return executor or Here()
 
 
 def _do_jobs(

@@ -1,4 +1,4 @@
-"""Executors of costly jobs: this process, a pool of processes, a Ray cluster. The results are the same."""
+"""Executors of costly jobs: this process, its threads, a pool, a Ray cluster. The results are the same."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from shiftdata.data.executors.base import Here as Here
 from shiftdata.data.executors.base import LostError as LostError
 from shiftdata.data.executors.base import Rank as Rank
 from shiftdata.data.executors.base import Ranks as Ranks
+from shiftdata.data.executors.base import Threads as Threads
 from shiftdata.data.executors.base import alike as alike
 from shiftdata.data.executors.base import check_alike as check_alike
 from shiftdata.data.executors.pool import Pool as Pool

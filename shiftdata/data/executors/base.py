@@ -10,15 +10,17 @@ import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.threads import futures
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -60,6 +62,28 @@ class Here(Executor):
         for job in jobs:
             if job is not BARRIER:
                 yield job, do(job)
+
+
+class Threads(Executor):
+    """Does jobs in threads of this process: for short ones that spend their time outside of Python."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job | Barrier]) -> Generator[tuple[Job, Result]]:
+        do, left = work(), iter(jobs)
+        for first in left:
+            with closing(futures(do, _stage(first, left), self.workers)) as done:
+                for job, future in done:
+                    yield job, future.result()
+
+
+def _stage(first: Job | Barrier, left: Iterator[Job | Barrier]) -> Iterator[Job]:
+    """Draw jobs up to a barrier."""
+    for job in chain([first], left):
+        if job is BARRIER:
+            return
+        yield job
 
 
 class LostError(ShiftdataError):
