@@ -89,6 +89,10 @@ class Spool:
         """Return True if a folder next to the blocks has a table of a block."""
         return self.files.has(_name(block, folder))
 
+    def size(self, block: str) -> int:
+        """Return the bytes of the file of a block."""
+        return self.files.info(_name(block)).size or 0
+
     def path(self, block: str, beside: str = "") -> str:
         """Return the path of a block, or of a table next to it."""
         return f"{self.files.address}/{_name(block, beside)}"
@@ -97,7 +101,7 @@ class Spool:
         """Store a rendered block; `drops` gives the reason for each item that could not be used."""
         table = pa.Table.from_pylist(list(rows), schema=ROW)
         described = table.drop_columns(["example"]).replace_schema_metadata({"drops": json.dumps(drops)})
-        self.files.write(_name(block), stored_table(described) + stored_table(table.select(["example"])))
+        self.files.write(_name(block), sealed(described) + sealed(table.select(["example"])))
 
     def rows(self, blocks: Iterable[str]) -> Iterator[Rows]:
         """The rows of some blocks, without their examples, and the drops of each; in order, read ahead."""
@@ -114,7 +118,7 @@ class Spool:
             data = self._start(block, most)
             source = pa.BufferReader(data)
             try:
-                rows = _rows(table_in(source))
+                rows = _rows(unsealed(source))
             except (OSError, pa.ArrowInvalid) as error:
                 if len(data) < most:
                     raise self._damaged(block, error) from error
@@ -125,7 +129,7 @@ class Spool:
 
     def write_beside(self, folder: str, block: str, table: pa.Table) -> None:
         """Store a table that belongs to a block, in a folder next to the blocks."""
-        self.files.write(_name(block, folder), stored_table(table))
+        self.files.write(_name(block, folder), sealed(table))
 
     def read_beside(self, folder: str, block: str) -> pa.Table | None:
         """A table that belongs to a block; None if it is not there or cannot be read."""
@@ -134,7 +138,7 @@ class Spool:
         except MissingFileError:
             return None
         try:
-            return table_in(pa.BufferReader(data))
+            return unsealed(pa.BufferReader(data))
         except (OSError, pa.ArrowInvalid):
             return None
 
@@ -150,8 +154,8 @@ class Spool:
         """A block's rows with their examples, and its drops."""
         source = pa.BufferReader(self._start(block))
         try:
-            table, drops = _rows(table_in(source))
-            return table.append_column("example", table_in(source)["example"]), drops
+            table, drops = _rows(unsealed(source))
+            return table.append_column("example", unsealed(source)["example"]), drops
         except (OSError, pa.ArrowInvalid) as error:
             raise self._damaged(block, error) from error
 
@@ -173,8 +177,8 @@ def _name(block: str, folder: str = "") -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def stored_table(table: pa.Table) -> bytes:
-    """A table as it is stored, a hash of its bytes behind it."""
+def sealed(table: pa.Table) -> bytes:
+    """Return a table as a stream of Arrow with a hash of its bytes behind it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -182,8 +186,8 @@ def stored_table(table: pa.Table) -> bytes:
     return bytes(data) + xxh3_128_digest(data)
 
 
-def table_in(source: pa.BufferReader) -> pa.Table:
-    """The next table of a file; an error if it is not as it was written."""
+def unsealed(source: pa.BufferReader) -> pa.Table:
+    """Read the next table that was `sealed`; an `ArrowInvalid` if it is not as it was written."""
     start = source.tell()
     table = pa.ipc.open_stream(source).read_all()
     size = source.tell() - start

@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from builders.items import Copy
+from builders.items import Copy, ItemTable
 from builders.objects import Writable, writable
 from builders.sample import Example, Item
-from builders.spool import stored_table, table_in
+from builders.spool import sealed, unsealed
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors import ALONE, Rank, Ranks, Threads
 from shiftdata.data.metadata.folds import hashes64
@@ -69,6 +69,14 @@ def copies_of(album: object) -> Copies | None:
     """Return the place of the copies that a build has made of an album's files."""
     reads = vars(album).get("reads")  # asked for as an attribute, it would read them
     return reads.copies if isinstance(reads, Reads) else None
+
+
+def contents(album: OfFiles, items: ItemTable) -> Iterator[bytes]:
+    """Yield the bytes of the file of each item: its copy, or else the file itself."""
+    copies = copies_of(album)
+    for item, copy in zip(items, items.copies(), strict=True):
+        data = copies.read(copy) if copies and copy else None
+        yield album.read(str(item.source["file"])) if data is None else data
 
 
 class RawFile(NamedTuple):
@@ -126,7 +134,7 @@ class OfFiles(Protocol):
 
 @dataclass(frozen=True)
 class Reads:
-    """The results of reading the files of an album, in the order of `files`, and the place of their copies."""
+    """The results of reading the files of an album, in the order of `files`, and where the copies lie."""
 
     known: pa.Table
     place: Writable | None = None
@@ -330,7 +338,7 @@ def _read(album: OfFiles, cut: Stretch) -> bytes:
             data.append(content)
             at += len(content)
     schema = KNOWN.remove(KNOWN.get_field_index("stretch"))
-    return b"".join([stored_table(pa.Table.from_pylist(rows, schema=schema)), *data])
+    return b"".join([sealed(pa.Table.from_pylist(rows, schema=schema)), *data])
 
 
 def _gather(store: Writable, cuts: Sequence[Stretch], path: Path) -> None:
@@ -354,7 +362,7 @@ def _known(store: Writable, cut: Stretch) -> tuple[pa.Table, int]:
         data = store.start(_path(cut.name), most)
         source = pa.BufferReader(data)
         try:
-            return table_in(source), source.tell()
+            return unsealed(source), source.tell()
         except (OSError, pa.ArrowInvalid) as error:
             if len(data) < most:
                 raise IntegrityError(

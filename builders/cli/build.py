@@ -46,7 +46,7 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--rank", type=int, metavar="R", help="Which of --world processes this is, from 0 on.")
 @click.option("--world", type=int, metavar="W", help="How many processes share the work.")
 @click.option("--slurm", is_flag=True, help="Take rank and world from Slurm.")
-@click.option("--wait", is_flag=True, help="As a rank: wait while another one packs. [default: end]")
+@click.option("--wait", is_flag=True, help="As a rank: help another one to pack. [default: end]")
 @click.option("--render-only", is_flag=True, help="Fill the spool, and leave packing to a later build.")
 @click.option("--spool", metavar="PLACE", help="Folder or URL for rendered blocks. [default: in --out]")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from builders.describe.written import batches, picked
+from builders.describe.written import batches, contents_of, picked
 from builders.filters import judged_rows, overview
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_prefix, metadata_file, protocol_file
@@ -35,7 +35,6 @@ from shiftdata.files import whole_file
 from shiftdata.stable import hash64
 from shiftdata.untrusted.parquet import read_parquet
 from shiftdata.untrusted.pictures import decoded_picture
-from shiftdata.untrusted.texts import read_json
 
 MOST_ROWS, MOST_COLUMNS = 12, 14
 UNTOUCHED = "content"
@@ -96,13 +95,9 @@ def _classes(manifest: Manifest, file: Path, base: str, untouched: Path | None) 
 
 def _contents(file: Path) -> tuple[list[str], Numbers]:
     """The content that rows were made from: its names, and the number of each row's."""
-    numbers: dict[str, int] = {}
-    rows = [
-        numbers.setdefault(params.get("content", ""), len(numbers))  # a hidden row says nothing
-        for batch in batches(file, ["params"])
-        for params in map(read_json, batch["params"].to_pylist())
-    ]
-    return list(numbers), np.array(rows, np.int64)
+    columns = [contents_of(batch["params"]) for batch in batches(file, ["params"])]
+    coded = pa.chunked_array(columns, pa.string()).dictionary_encode().combine_chunks()
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
 
 
 def _by_nuisance(names: Sequence[str], content: Numbers, nuisance: Numbers) -> tuple[dict[int, int], str]:

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.untrusted.parquet import ParquetReader
+from shiftdata.untrusted.texts import read_json
+
+#: The content in params, where all before it is plain texts and numbers: a tenth of the time of parsing them.
+PLAIN_CONTENT = r'^\{(?:"[^"\\]*": (?:"[^"\\]*"|[^"{}\[\],]+), )*"content": "(?P<content>[^"\\]*)"'
 
 
 def batches(file: Path, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -27,3 +32,13 @@ def picked(file: Path, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Tabl
         parts.append(batch.take(pa.array(rows[order[first:last]] - start)))
         start += len(batch)
     return pa.concat_tables(parts).take(pa.array(np.argsort(order)))
+
+
+def contents_of(params: pa.ChunkedArray) -> pa.Array:
+    """The content that rows were made from, by their params; "" for a hidden row, which says nothing."""
+    names = pc.struct_field(pc.extract_regex(params.combine_chunks(), PLAIN_CONTENT), "content")
+    odd = np.flatnonzero(names.is_null().to_numpy(zero_copy_only=False))
+    if len(odd):
+        parsed = [read_json(text).get("content", "") for text in params.take(pa.array(odd)).to_pylist()]
+        names = pc.replace_with_mask(names, names.is_null(), pa.array(parsed, names.type))
+    return names

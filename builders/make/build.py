@@ -26,7 +26,8 @@ from builders.make.assign import Folds
 from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
 from builders.make.equal import Listed, listed
-from builders.make.pack import Rendered, pack
+from builders.make.pack import Rendered, help_to_pack, pack
+from builders.make.packing.plan import remove_plans
 from builders.make.progress import Reporter, Status, statuses
 from builders.make.render import plan_blocks, render, render_item, with_content
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
@@ -48,6 +49,8 @@ from shiftdata.threads import available_cores
 UNITS: Mapping[str, str] = {"image": "img", "text": " texts", "table": " rows"}
 #: Seconds to wait for a finished dataset whose spool has gone: NFS shows it late.
 SEEN_WITHIN = 60.0
+#: Seconds that a rank waits for the one that packs, before it looks again for jobs to do for it.
+LOOK_INTERVAL = 2.0
 
 
 def build(
@@ -231,7 +234,12 @@ class _Build:
             )
         ids = {base: [block.id for block in of_base] for base, of_base in plan.items()}
         rendered = Rendered(
-            recipe=self.recipe, content=content, fold_of=fold_of, spool=self.spool, blocks=ids
+            recipe=self.recipe,
+            content=content,
+            fold_of=fold_of,
+            spool=self.spool,
+            blocks=ids,
+            versions=partial(node_versions, self.reference),
         )
         shifted = [block for block in blocks.values() if block.layer == "shift"]
         if self.recipe.filters is not None and self.spool.is_open():
@@ -270,8 +278,19 @@ class _Build:
                 if not wait:
                     return True
                 with reporter.phase("wait", None, "s"):
-                    stack.enter_context(locked(lock, "", wait=-1))
+                    while not self._entered(stack, lock):
+                        if rendered is not None:
+                            help_to_pack(rendered, self.workshop.work, self.executor, self.rank)
             return self._finish(rendered, reporter)
+
+    @staticmethod
+    def _entered(stack: ExitStack, lock: Path) -> bool:
+        """Wait for the lock for a while; return True once it is held."""
+        try:
+            stack.enter_context(locked(lock, "", wait=LOOK_INTERVAL))
+        except LockedError:
+            return False
+        return True
 
     def _finish(self, rendered: Rendered | None, reporter: Reporter) -> bool:
         """Pack and tidy up, under the lock; False if not all is there after all."""
@@ -287,6 +306,7 @@ class _Build:
                 self._pack(rendered, workshop, reporter)
             except UnscoredError:
                 return False
+        remove_plans(workshop.work)
         write_report(self.out, self.recipe, workshop.folder)
         if not self.keep_spool:
             self._remove_spools(state.wanted, reporter.status.token)
@@ -301,9 +321,15 @@ class _Build:
 
     def _pack(self, rendered: Rendered, workshop: Workshop, reporter: Reporter) -> None:
         """Pack into a folder next to the finished one, then swap."""
-        shutil.rmtree(workshop.fresh, ignore_errors=True)
         with reporter.phase("pack", None, self._unit):
-            pack(rendered, workshop.fresh, reporter.made)
+            pack(
+                rendered,
+                workshop.fresh,
+                workshop.work,
+                executor=self.executor,
+                rank=self.rank,
+                on_rows=reporter.made,
+            )
         workshop.swap()
 
     def _remove_spools(self, packed: Sequence[str], token: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,6 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSplit
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.written import sizes_of
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
@@ -183,18 +182,23 @@ def _reads_params(recipe: Recipe) -> bool:
     return any(protocol.reads_params for protocol in recipe.protocols)
 
 
-def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSplit]:
-    """Make the canonical splits of the default base from its written metadata, and write their keys."""
+def freeze(
+    recipe: Recipe, manifest: Manifest, folder: Path, sizes: Mapping[str, IntArray]
+) -> list[CanonicalSplit]:
+    """Make the canonical splits of the default base from its written metadata, and write their keys.
+
+    `sizes` has the bytes of each row, by metadata file.
+    """
     if not recipe.protocols:
         return []
-    paths = [folder / metadata_file(recipe.default_base, split) for split in SPLITS]
+    paths = [metadata_file(recipe.default_base, split) for split in SPLITS]
     names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
     names += ["params"] if _reads_params(recipe) else []
-    table = pa.concat_tables(read_parquet(path, [*names, "shard"]) for path in paths)
+    table = pa.concat_tables(read_parquet(folder / path, [*names, "shard"]) for path in paths)
     splits = _canonical_splits(
         recipe,
         metadata_of(manifest, recipe.default_base, table),
-        np.concatenate([sizes_of(path, manifest.roles) for path in paths]),
+        np.concatenate([sizes[path] for path in paths]),
         lambda task, name: task.freeze(folder / protocol_file(name)),
     )
     return _on_card(manifest, splits)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,15 @@ from builders.filters.rules import LACKS
 from builders.filters.scoring import judged_samples
 from builders.items import ItemTable
 from builders.make.assign import SPLIT_OF_FOLD, Folds
+from builders.make.packing.rows import Described
 from builders.recipe import Recipe
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.attribution import added
-from shiftdata.data.format.licenses import row_license
 from shiftdata.data.format.records import by_reason
-from shiftdata.data.format.schema import SPLITS, columns
-from shiftdata.data.metadata.folds import hashes64, quantiles
+from shiftdata.data.metadata.folds import quantiles
 from shiftdata.errors import InputError
 
 EXAMPLES = {"image": "pictures", "text": "texts", "table": "rows"}
-ROWS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
@@ -66,46 +62,15 @@ class Gathered:
             **{name: pc.fill_null(rows[name], np.nan).to_numpy() for name in ("severity", "quantile")},
         }
 
-    def table(self, places: IntArray, params: pa.Array) -> pa.Table:
-        """The columns of the metadata, and sha256, of some rows that have these params."""
-        rows = self.rows.take(pa.array(places))
-        of_item = self.items.take(rows["item"])
-        nuisance, count = self.recipe.nuisance, len(self.recipe.shift.nuisances)
-        values = {name: table[name] for table in (rows, of_item) for name in table.column_names}
-        values |= {
-            "split": pa.array(list(SPLITS)).take(of_item["split"].combine_chunks()),
-            nuisance: rows["nuisance"],
-            "group": pc.add(pc.multiply(of_item["label"], count), rows["nuisance"]),
-            "license": self._licenses(of_item["license"], rows["nuisance"]),
-            "params": params,
-        }
-        fields = columns(nuisance) | {"sha256": pa.binary()}
-        return pa.table({name: values[name].cast(kind) for name, kind in fields.items()})
 
-    def _licenses(self, content: pa.ChunkedArray, nuisance: pa.ChunkedArray) -> pa.Array:
-        """Join the licence of the content of each row and those that its nuisance adds."""
-        names = [*self.recipe.shift.nuisances, None]
-        adds = {name: added(self.recipe.materials, name) for name in names}
-        join = cache(lambda text, number: row_license(text, adds[names[number]]))
-        numbers = pc.fill_null(nuisance, len(names) - 1).to_pylist()
-        return pa.array(map(join, content.to_pylist(), numbers), pa.string())
-
-
-def gather(recipe: Recipe, items: ItemTable, fold_of: Folds, spool: Spool, blocks: Sequence[str]) -> Gathered:
-    """Read the rows of some blocks and give each its split, fold, group and quantile."""
-    drops: list[tuple[str, str]] = []
-    counts: list[int] = []
-    judging: dict[str, pa.Table] = {}
-
-    def tables() -> Iterator[pa.Table]:
-        for block, (table, reasons) in zip(blocks, spool.rows(blocks), strict=True):
-            drops.extend(reasons.items())
-            counts.append(len(table))
-            if recipe.filters is not None:
-                judging[block] = table.drop_columns(["params"])
-            yield table
-
-    rows = pa.concat_tables(_compact(recipe, items, piece) for piece in _together(tables()))
+def gather(
+    recipe: Recipe, items: ItemTable, fold_of: Folds, spool: Spool, read: Sequence[Described]
+) -> Gathered:
+    """Give the rows of a base each its split, fold, group and quantile."""
+    drops = [drop for part in read for drop in part.drops]
+    counts = [count for part in read for count in part.counts]
+    judging = {block: table for part in read for block, table in part.judging.items()}
+    rows = pa.concat_tables(_numbered(items, part.rows) for part in read)
     rows = rows.append_column("number", pa.array(np.arange(len(rows))))
     _check_rows(recipe, rows["key"])
     judged = None
@@ -142,31 +107,11 @@ def reasons_of(drops: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{count:,}: {reason}" for reason, count in counts.items()) or "nothing"
 
 
-def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The tables of many blocks as one, in pieces."""
-    piece: list[pa.Table] = []
-    for table in tables:
-        piece.append(table.replace_schema_metadata(None))
-        if sum(map(len, piece)) >= ROWS_AT_ONCE:
-            yield pa.concat_tables(piece)
-            piece = []
-    if piece:
-        yield pa.concat_tables(piece)
-
-
-def _compact(recipe: Recipe, items: ItemTable, rows: pa.Table) -> pa.Table:
-    """Return rows in compact form: numbers for repeated names, where possible hashes of trajectories."""
-    item = rows["item"].combine_chunks().dictionary_encode()
+def _numbered(items: ItemTable, rows: pa.Table) -> pa.Table:
+    """Replace the name of each row's item by its number."""
+    (item,) = rows["item"].chunks
     number = items.rows_of(item.dictionary).astype(np.int32)
-    hashes = hashes64(rows["trajectory"].to_pylist(), "quantile")
-    described = {
-        "key": rows["key"].cast(pa.large_string()),
-        "item": pa.array(number[item.indices.to_numpy()]),
-        "nuisance": pc.index_in(rows["nuisance"], value_set=pa.array(recipe.shift.nuisances, pa.string())),
-        "hash": pa.array(hashes),
-    }
-    names = ["severity", "size", "sha256", *(["trajectory"] if len(recipe.severities) > 1 else [])]
-    return pa.table(described | {name: rows[name] for name in names}).combine_chunks()
+    return rows.set_column(1, "item", pa.array(number[item.indices.to_numpy()]))
 
 
 def _whole_trajectories(rows: pa.Table, severities: int, drops: list[tuple[str, str]]) -> pa.Table:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,48 +20,90 @@ from builders.make.assign import Folds
 from builders.make.canonical import freeze, parts_of_sets
 from builders.make.equal import Listed
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
-from builders.make.reorder import reordered
+from builders.make.packing.jobs import (
+    AnyJob,
+    Result,
+    in_turn,
+    jobs_left,
+    join,
+    missing,
+    stages_left,
+    worker,
+)
+from builders.make.packing.plan import Plan, plans_in
+from builders.make.packing.planning import write_plan
+from builders.make.packing.rows import Described, stretches
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.executors import (
+    ALONE,
+    BARRIER,
+    Barrier,
+    Executor,
+    Here,
+    Pool,
+    Rank,
+    Ranks,
+    Threads,
+    alike,
+)
 from shiftdata.data.format.identity import dropped_id
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import protocol_file
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.writer import Ordered, write_dropped, write_metadata, write_splits
+from shiftdata.data.format.writer import write_dropped, write_metadata
 from shiftdata.data.format.written import file_records, finished
 from shiftdata.errors import InputError
-from shiftdata.threads import available_cores
+from shiftdata.files import remove
+
+#: Bytes of a spool below which this process is done before others have started.
+BYTES_TO_SHARE = 256 << 20
+#: What a killed process has left in the dataset's folder that may be used again.
+KEPT = ("data", "metadata")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """The input of packing: a recipe, the album's content with its folds, the blocks of each base."""
+    """The input of packing: a recipe, the album's content with its folds, the blocks of each base.
+
+    Processes that pack together must agree on `versions`.
+    """
 
     recipe: Recipe
     content: Listed
     fold_of: Folds
     spool: Spool
     blocks: Mapping[str, Sequence[str]]
+    versions: Callable[[], Mapping[str, str]] = file_versions
 
 
-def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = lambda rows: None) -> Manifest:
-    """Write every file of the dataset into an empty folder, the manifest last."""
+def pack(
+    rendered: Rendered,
+    folder: Path,
+    work: Path,
+    *,
+    executor: Executor | None = None,
+    rank: Rank = ALONE,
+    on_rows: Callable[[int], object] = lambda rows: None,
+) -> Manifest:
+    """Write every file of the dataset into a folder, the manifest last.
+
+    What is unfinished lies in `work`, on the same disk. Called again after a kill, with both folders as they
+    were left, it goes on. Other ranks may `help_to_pack` meanwhile.
+    """
     recipe, plain = rendered.recipe, draft(rendered.recipe)
-    files: dict[str, FileRecord] = {}
-    dropped: dict[str, Sequence[tuple[str, str]]] = {}
-    for name, blocks in rendered.blocks.items():
-        gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
-        part_of = np.zeros(len(gathered.rows), np.int64)
-        if name == recipe.default_base:
-            part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered)
-        files |= _write_base(rendered, plain, name, gathered, part_of, folder, on_rows)
-        dropped[name] = gathered.dropped
-        del gathered, part_of
-        for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
-            pool.release_unused()  # each of the two would keep what the other needs next
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in KEPT:
+            remove(path)
+    plans, dropped = _do_jobs(rendered, plain, folder, work, _shared(rendered, executor, rank), on_rows)
+    files, sizes = dict[str, FileRecord](), dict[str, IntArray]()
+    for plan in plans:
+        records, of_rows = join(plan, folder)
+        files |= records
+        sizes |= of_rows
     write_dropped(folder, dropped)
     bases = [
         replace(
@@ -71,51 +115,111 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
         if base.name in dropped
     ]
     described = replace(plain, bases=bases, versions=file_versions(), equal_content=rendered.content.counts)
-    manifest = finished(folder, described, {base.name: list(SPLITS) for base in bases}, files)
-    splits = freeze(recipe, manifest, folder)
+    manifest = finished(folder, described, {base.name: list(SPLITS) for base in bases}, files, sizes)
+    splits = freeze(recipe, manifest, folder, sizes)
     manifest = replace(manifest, canonical_splits=splits)
-    manifest = replace(manifest, shortcuts=measure(folder, manifest, recipe.album))
+    shortcuts = measure(folder, manifest, recipe.album, rendered.content.items)
+    manifest = replace(manifest, shortcuts=shortcuts)
     more = [protocol_file(split.name) for split in splits]
     more += [path.name for path in write_pictures(folder, manifest)]
     manifest = replace(manifest, files={**manifest.files, **file_records(folder, more)})
     return describe(folder, manifest)
 
 
-def _write_base(
+def help_to_pack(rendered: Rendered, work: Path, executor: Executor, rank: Rank) -> None:
+    """Do jobs for the process that packs, as another rank of the same build, while there are any."""
+    with suppress(FileNotFoundError):  # it has finished meanwhile
+        plain = draft(rendered.recipe)
+        plans = [Plan(folder, plain) for folder in plans_in(work)]
+        if stages := [stage for plan in plans for stage in stages_left(plan)]:
+            deque(_done(rendered, plain, in_turn(stages), Ranks(executor, rank, missing)), maxlen=0)
+
+
+def _shared(rendered: Rendered, executor: Executor | None, rank: Rank) -> Executor:
+    """The executor of packing: threads of this process if they are done before others have started."""
+    if rank != ALONE and executor is not None:
+        return Ranks(executor, rank, missing)
+    names = [name for of_base in rendered.blocks.values() for name in of_base]
+    if not names or len(names) * rendered.spool.size(names[0]) < BYTES_TO_SHARE:
+        return Threads(executor.workers) if isinstance(executor, Pool) else Here()
+    return executor or Here()
+
+
+def _do_jobs(
     rendered: Rendered,
-    manifest: Manifest,
-    name: str,
-    gathered: Gathered,
-    part_of: IntArray,
+    plain: Manifest,
     folder: Path,
+    work: Path,
+    executor: Executor,
     on_rows: Callable[[int], object],
-) -> dict[str, FileRecord]:
-    """Write the files of a base, none with rows of two sets; give their records."""
+) -> tuple[list[Plan], dict[str, Sequence[tuple[str, str]]]]:
+    """Read the blocks, plan the bases, write their files; return the plans, and what each base dropped."""
+    read = {name: dict[int, Described]() for name in rendered.blocks}
+    plans, dropped = list[Plan](), dict[str, Sequence[tuple[str, str]]]()
+
+    def jobs() -> Iterator[AnyJob | Barrier]:
+        yield from stretches(rendered.blocks)
+        yield BARRIER
+        versions = rendered.versions()
+        for name, parts in read.items():
+            ordered = [parts.pop(number) for number in sorted(parts)]
+            plan, dropped[name] = _plan(rendered, plain, name, ordered, folder, work, versions)
+            plans.append(plan)
+            for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+                pool.release_unused()  # each of the two would keep what the other needs next
+        _remove_stale(plans, folder, work)
+        yield from jobs_left(plans, folder)
+
+    for job, result in _done(rendered, plain, jobs(), executor):
+        if isinstance(result, Described):
+            read[job.base][job.number] = result
+        else:
+            on_rows(result)
+    return plans, dropped
+
+
+def _done(
+    rendered: Rendered, plain: Manifest, jobs: Iterator[Any], executor: Executor
+) -> Iterator[tuple[Any, Result]]:
+    """Yield jobs of both kinds, of which mypy knows no union here, with their results."""
+    filtered = rendered.recipe.filters is not None
+    work = alike(partial(worker, rendered.spool, plain, filtered=filtered), rendered.versions)
+    with closing(executor.run(work, jobs)) as done:
+        yield from done
+
+
+def _plan(
+    rendered: Rendered,
+    plain: Manifest,
+    name: str,
+    read: Sequence[Described],
+    folder: Path,
+    work: Path,
+    versions: Mapping[str, str],
+) -> tuple[Plan, Sequence[tuple[str, str]]]:
+    """Plan the files of a base, none with rows of two sets; return what was dropped too."""
+    recipe, content = rendered.recipe, rendered.content
+    gathered = gather(recipe, content.items, rendered.fold_of, rendered.spool, read)
+    part_of = np.zeros(len(gathered.rows), np.int64)
+    if name == recipe.default_base:
+        part_of = parts_of_sets(recipe, content.items, rendered.fold_of, gathered)
     if gathered.judged is not None:
         write_metadata(folder / f"filters/{name}.parquet", [gathered.judged])
-    groups = _row_groups(gathered, part_of, name)
-    orders = {split: np.concatenate(of) for split, of in groups.items()}
-    places = np.full(sum(gathered.counts), -1)
-    places[gathered.number[np.concatenate(list(orders.values()))]] = np.arange(len(gathered.rows))
-    sizes = gathered.rows["size"].to_numpy().astype(np.int64)
-    with reordered(rendered.spool, rendered.blocks[name], gathered.counts, places, folder) as values:
+    groups, blocks = _row_groups(gathered, part_of, name), rendered.blocks[name]
+    plan, is_new = write_plan(work, plain, name, blocks, gathered, groups, part_of, versions)
+    for kept in KEPT if is_new else ():
+        remove(folder / kept / name)
+    return plan, gathered.dropped
 
-        def ordered(split: str, first: int) -> Ordered:
-            order = orders[split]
-            return Ordered(
-                lengths=sizes[order],
-                groups=np.array([len(group) for group in groups[split]]),
-                table=lambda start, stop: gathered.table(
-                    order[start:stop], values.read("params", first + start, first + stop)
-                ),
-                examples=lambda start, stop: values.read("example", first + start, first + stop),
-                parts=[part_of[group[0]] for group in groups[split]],
-            )
 
-        firsts = accumulate(map(len, orders.values()), initial=0)
-        splits = {split: ordered(split, first) for split, first in zip(orders, firsts, strict=False)}
-        workers = available_cores()
-        return write_splits(folder, manifest, name, splits, workers=workers, on_rows=on_rows)
+def _remove_stale(plans: Sequence[Plan], folder: Path, work: Path) -> None:
+    """Remove what processes have left that packed something else."""
+    for stale in {*plans_in(work)} - {plan.folder for plan in plans}:
+        remove(stale)
+    bases = {plan.base for plan in plans}
+    for path in (path for kept in KEPT for path in folder.glob(f"{kept}/*")):
+        if path.name not in bases:
+            remove(path)
 
 
 def _row_groups(gathered: Gathered, part_of: IntArray, base: str) -> dict[str, list[IntArray]]:

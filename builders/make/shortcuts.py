@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums import Album, Files
+from builders.albums.reading import OfFiles, contents
 from builders.describe.written import batches, picked
+from builders.items import ItemTable
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_prefix, metadata_file
 from shiftdata.data.format.records import Shortcuts, Trace
@@ -32,12 +36,27 @@ DEPTH = 8
 CORNER = 3
 ENDS = (slice(None, CORNER), slice(-CORNER, None))
 DIGITS = 4
+#: The traces of a built picture, in the order of the card.
+NAMES = (
+    "border",
+    "3x3 corner",
+    "mean colour",
+    "size in pixels",
+    "size in bytes",
+    "type of file",
+    "JPEG table",
+)
+#: Of decoded pictures.
+BYTES_AT_ONCE = 64 << 20
 
 Numbers: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 #: By the name of a trace, its numbers for each row.
 Traces: TypeAlias = Mapping[str, Numbers]
 Target: TypeAlias = Literal["label", "nuisance"]
+Pixels: TypeAlias = NDArray[np.uint8]
+#: By the name of a trace of a file, its numbers.
+FileTraces: TypeAlias = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -49,10 +68,13 @@ class Drawn:
     items: Sequence[str]
 
 
-def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Shortcuts | None:
+def measure(
+    folder: Path, manifest: Manifest, album: Album | None = None, items: ItemTable | None = None
+) -> Shortcuts | None:
     """Measure the traces in the default base of a packed dataset, and in the files of its album.
 
-    Without the album, what depends on it is taken from the manifest.
+    `items` are those of the album, if they are listed already. Without the album, what depends on it is taken
+    from the manifest.
     """
     if manifest.roles.modality != "image" or manifest.is_webdataset or manifest.withheld:
         return None
@@ -60,15 +82,18 @@ def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Sho
         return None
     stated = manifest.shortcuts
     fit, test = (_drawn(folder, manifest, split) for split in ("train", "test"))
-    items = {item.key: item for item in album.items()} if album else {}
-    made = all(item.nuisance is None for item in items.values()) if album else bool(stated and stated.made)
-    seen = [_table([_traces(example) for example in rows.examples]) for rows in (fit, test)]
-    files = list(stated.files) if stated and album is None else []
-    if isinstance(album, Files):
-        raw = [
-            _table([_traces_of_file(album.file(items[key])) for key in rows.items]) for rows in (fit, test)
-        ]
-        files = [one for one in _given_away(manifest, fit, test, *raw) if one.target == "label" or not made]
+    seen = [_traces(rows.examples) for rows in (fit, test)]
+    made, files = bool(stated and stated.made), list(stated.files) if stated else []
+    if album is not None:
+        items = ItemTable.of(album.items()) if items is None else items
+        made, files = not (items.codes("nuisance") >= 0).any(), []
+        if isinstance(album, Files) and isinstance(album, OfFiles):
+            raw = [_of_files(album, items.take(items.rows_of(pa.array(of.items)))) for of in (fit, test)]
+            files = [
+                trace
+                for trace in _given_away(manifest, fit, test, *raw)
+                if trace.target == "label" or not made
+            ]
     return Shortcuts(
         base=manifest.default_base,
         fit=len(fit.items),
@@ -109,50 +134,87 @@ def _drawn(folder: Path, manifest: Manifest, split: str) -> Drawn:
     )
 
 
-def _traces(example: bytes) -> dict[str, list[float]]:
-    """The traces of a picture as it is published."""
-    with open_picture(example) as picture:
-        of_file = _file_traces(picture, len(example))
-        pixels = np.asarray(picture.convert("RGB"))
-    corners = np.stack([pixels[y, x].reshape(-1, 3) for y in ENDS for x in ENDS])
-    outermost = [part for y in (0, -1) for x in (0, -1) for part in pixels[y, x].tolist()]
-    lines = pixels[[0, -1]], pixels[:, [0, -1]].transpose(1, 0, 2)
+def _of_files(album: OfFiles, items: ItemTable) -> Traces:
+    """The traces of the raw files of items that need no pixel."""
+    traces = []
+    for data in contents(album, items):
+        with open_picture(data) as picture:
+            traces.append(_file_traces(picture, len(data)))
+    return _table(traces)
+
+
+def _traces(examples: Sequence[bytes]) -> Traces:
+    """The traces of pictures as they are published."""
+    parts = [_of_pixels(pictures) | _table(files) for pictures, files in _decoded(examples)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in NAMES}
+
+
+def _decoded(examples: Sequence[bytes]) -> Iterator[tuple[list[Pixels], list[FileTraces]]]:
+    """Yield as many pictures at once as fit in `BYTES_AT_ONCE`, and the traces of their files."""
+    pictures, files, held = list[Pixels](), list[FileTraces](), 0
+    for example in examples:
+        with open_picture(example) as picture:
+            files.append(_file_traces(picture, len(example)))
+            pictures.append(np.asarray(picture.convert("RGB")))
+        held += pictures[-1].nbytes
+        if held >= BYTES_AT_ONCE:
+            yield pictures, files
+            pictures, files, held = [], [], 0
+    if pictures:
+        yield pictures, files
+
+
+def _of_pixels(pictures: Sequence[Pixels]) -> dict[str, Numbers]:
+    """The traces of pixels, computed at once for the pictures of each size."""
+    of_size: dict[tuple[int, ...], list[int]] = {}
+    for number, picture in enumerate(pictures):
+        of_size.setdefault(picture.shape, []).append(number)
+    order = np.argsort(np.concatenate([*of_size.values()]))
+    parts = [_of_stack(np.stack([pictures[number] for number in numbers])) for numbers in of_size.values()]
+    return {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+
+
+def _of_stack(pixels: Pixels) -> dict[str, Numbers]:
+    """The traces of pixels of pictures of one size."""
+    count, height, width, _ = pixels.shape
+    corners = [pixels[:, y, x].reshape(count, -1, 3) for y in ENDS for x in ENDS]
+    outermost = [pixels[:, y, x] for y in (0, -1) for x in (0, -1)]
+    lines = pixels[:, [0, -1]], pixels[:, :, [0, -1]].transpose(0, 2, 1, 3)
     return {
-        "border": [number for both in lines for number in _means_and_spreads(both)],
-        "3x3 corner": [*_means_and_spreads(corners), *outermost],
-        "mean colour": (pixels.sum(axis=(0, 1), dtype=np.int64) / (pixels.size // 3)).tolist(),
-        **of_file,
+        "border": np.concatenate([_means_and_spreads(part) for part in lines], axis=1),
+        "3x3 corner": np.concatenate([_means_and_spreads(np.stack(corners, axis=1)), *outermost], axis=1),
+        # First over lines, whose pixels lie together: numpy adds all of a line at once.
+        "mean colour": pixels.sum(axis=1, dtype=np.uint32).sum(axis=1, dtype=np.int64) / (height * width),
     }
 
 
-def _means_and_spreads(parts: NDArray[np.uint8]) -> list[float]:
-    """For each part of some pixels, the mean of each channel and the variance of all."""
+def _means_and_spreads(parts: Pixels) -> Numbers:
+    """For each picture, and each part of it, the mean of each channel and the variance of all."""
     wide = parts.astype(np.int64)
-    mean = wide.sum(axis=1) / parts.shape[1]
-    spread = (wide * wide).sum(axis=(1, 2)) / parts.shape[1] - (mean * mean).sum(axis=1)
-    numbers: list[float] = np.column_stack([mean, spread]).ravel().tolist()
+    mean = wide.sum(axis=2) / parts.shape[2]
+    spread = (wide * wide).sum(axis=(2, 3)) / parts.shape[2] - (mean * mean).sum(axis=2)
+    numbers: Numbers = np.concatenate([mean, spread[:, :, None]], axis=2).reshape(len(parts), -1)
     return numbers
 
 
-def _traces_of_file(file: Path) -> dict[str, list[float]]:
-    """The traces of a file on disk that need no pixel; only its beginning is read."""
-    with open_picture(file) as picture:
-        return _file_traces(picture, file.stat().st_size)
-
-
-def _file_traces(picture: Image.Image, length: int) -> dict[str, list[float]]:
+def _file_traces(picture: Image.Image, length: int) -> FileTraces:
     """The traces of an opened picture and its file that need no pixel."""
     kind = (picture.format or "", picture.mode, str("transparency" in picture.info))
     tables = getattr(picture, "quantization", {})
     return {
         "size in pixels": [*picture.size, picture.width / picture.height],
         "size in bytes": [length],
-        "type of file": [hash64(one) % 1000 for one in kind],
+        "type of file": [_number(text) for text in kind],
         "JPEG table": [sum(tables.get(number, ())) for number in range(2)],
     }
 
 
-def _table(rows: Sequence[Mapping[str, Sequence[float]]]) -> Traces:
+@cache
+def _number(text: str) -> int:
+    return hash64(text) % 1000
+
+
+def _table(rows: Sequence[FileTraces]) -> dict[str, Numbers]:
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0]}
 
 

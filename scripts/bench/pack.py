@@ -1,11 +1,12 @@
 """Pack rows that are rendered already: rows a second by phase, and memory, beside a plain copy of the bytes.
 
-    python scripts/bench/pack.py --rows 36000 --size 5000 [--at folder] [--keep]
+    python scripts/bench/pack.py --rows 36000 --size 5000 --workers 1 2 [--at folder] [--keep]
 
 A spool of small pictures is written first, 160 rows a block as a build makes them; each picture has bytes of
-its own. Packing, and copying the spool with the sha256 of every byte and a sync to disk, each run in a
-process of their own; its peak memory is what the system counted. Results are printed with a hash of all
-files that were packed, so that two versions of the code can be compared.
+its own. Packing with each number of workers, and copying the spool with the sha256 of every byte and a sync
+to disk, each run in a process of their own; its peak memory, and that of a worker, is what the system
+counted. Results are printed with a hash of all files that were packed, so that two versions of the code can
+be compared.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 import io
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -36,6 +38,7 @@ from builders.make.render import plan_blocks
 from builders.recipe import Base, Recipe
 from builders.sample import Item, Sample
 from builders.spool import Spool
+from shiftdata.data.executors import Here, Pool
 from shiftdata.evaluation.protocols import GroupFairness
 from shiftdata.files import sha256_of
 
@@ -45,9 +48,11 @@ NUISANCES = tuple(f"style-{number:02d}" for number in range(20))
 LABELS = tuple(f"label-{number}" for number in range(10))
 PHASES = (
     "gather",
+    "parts_of_sets",
     "_row_groups",
-    "_write_base",
-    "write_splits",
+    "write_plan",
+    "_do_jobs",
+    "join",
     "finished",
     "freeze",
     "measure",
@@ -172,34 +177,38 @@ def write_spool(rows: int, size: int, folder: Path) -> None:
         made.spool.write(block, lines, {})
 
 
+def processor() -> float:
+    """Seconds of processor time of this process and of its workers that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def timed(module: ModuleType, name: str, spent: Spent) -> None:
     """Let a function of a module count its seconds."""
-    work: Callable[..., Any] = getattr(module, name, None)
+    work: Callable[..., Any] = getattr(module, name)
 
     def timing(*args: Any, **kwargs: Any) -> Any:
-        start, used = time.perf_counter(), time.process_time()
+        start, used = time.perf_counter(), processor()
         try:
             return work(*args, **kwargs)
         finally:
-            seconds, processor = spent.get(name, (0.0, 0.0))
-            spent[name] = (
-                seconds + time.perf_counter() - start,
-                processor + time.process_time() - used,
-            )
+            seconds, before = spent.get(name, (0.0, 0.0))
+            spent[name] = seconds + time.perf_counter() - start, before + processor() - used
 
     setattr(module, name, timing)
 
 
-def run_pack(made: pack.Rendered, out: Path) -> Spent:
+def run_pack(made: pack.Rendered, out: Path, workers: int) -> Spent:
     """Pack; give the seconds of each phase."""
     spent: Spent = {}
     for name in PHASES:
         timed(pack, name, spent)
-    pack.pack(made, out)
+    executor = Pool(workers) if workers > 1 else Here()
+    pack.pack(made, out, out.with_name("work"), executor=executor)
     return spent
 
 
-def run_copy(made: pack.Rendered, out: Path) -> Spent:
+def run_copy(made: pack.Rendered, out: Path, workers: int) -> Spent:
     """Copy the spool into one file in one thread, with the sha256 of all bytes."""
     digest = hashlib.sha256()
     with out.open("wb") as sink:
@@ -216,10 +225,10 @@ def run_copy(made: pack.Rendered, out: Path) -> Spent:
 WAYS = {"copy": run_copy, "pack": run_pack}
 
 
-def in_process(way: str, rows: int, spool: Path, out: Path) -> tuple[Spent, float]:
+def in_process(way: str, rows: int, spool: Path, out: Path, workers: int = 1) -> tuple[Spent, float]:
     """Run one way in a new process; give its seconds and those of its phases, and its peak memory in MB."""
     command = [sys.executable, __file__, "--way", way, "--rows", str(rows), "--at", str(spool), str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, "--workers", str(workers)], stdout=subprocess.PIPE, text=True)
     printed = process.communicate()[0] if process.stdout is None else process.stdout.read()
     _, process.returncode, usage = os.wait4(process.pid, 0)
     if process.returncode:
@@ -227,11 +236,30 @@ def in_process(way: str, rows: int, spool: Path, out: Path) -> tuple[Spent, floa
     return json.loads(printed), usage.ru_maxrss / 1024
 
 
+def hash_of(folder: Path) -> str:
+    """A hash of all files of a folder, and of their names."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = (f"{path.relative_to(folder)} {sha256_of(path)}\n" for path in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def report(title: str, rows: int, spent: Spent, memory: float) -> float:
+    """Print what a way took; give its rows a second."""
+    rate, of_worker = rows / spent["all"][0], spent.pop("memory of a worker", (0.0, 0.0))[0]
+    workers = f", {of_worker:,.0f} MB a worker" if of_worker else ""
+    print(f"{title}: {rate:,.0f} rows/s, at most {memory:,.0f} MB{workers}")
+    for name, (seconds, used) in spent.items():
+        each = used / rows * 1e6
+        print(f"  {name:16} {seconds:8.2f} s {used:8.2f} s of processor, {each:6.1f} us a row", flush=True)
+    return rate
+
+
 def main() -> None:
     """Write the spool if it is not there; pack, copy, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=36_000)
     parser.add_argument("--size", type=int, default=5_000, help="bytes of a picture, about")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1], help="processes, in turn")
     parser.add_argument("--at", type=Path, default=Path("build/bench-pack"))
     parser.add_argument("--keep", action="store_true", help="keep the spool and what was packed")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
@@ -239,26 +267,27 @@ def main() -> None:
     args = parser.parse_args()
     if args.way:
         made = rendered(args.rows, args.at)
-        start, used = time.perf_counter(), time.process_time()
-        spent = WAYS[args.way](made, args.out)
-        spent["all"] = time.perf_counter() - start, time.process_time() - used
-        print(json.dumps(spent))
+        start, used = time.perf_counter(), processor()
+        spent = WAYS[args.way](made, args.out, args.workers[0])
+        spent["all"] = time.perf_counter() - start, processor() - used
+        of_worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        print(json.dumps(spent | {"memory of a worker": (of_worker, 0.0)}))
         return
     rows = args.rows // len(NUISANCES) * len(NUISANCES)
     spool, out = args.at / f"spool-{rows}-{args.size}", args.at / "packed"
     if not spool.exists():
         write_spool(rows, args.size, spool)
     print(f"{rows:,} rows of about {args.size:,} bytes")
-    shutil.rmtree(out, ignore_errors=True)
-    for way in WAYS:
-        spent, memory = in_process(way, rows, spool, out if way == "pack" else args.at / "scratch")
-        print(f"{way}: {rows / spent['all'][0]:,.0f} rows/s, at most {memory:,.0f} MB")
-        for name, (seconds, processor) in spent.items():
-            each = processor / rows * 1e6
-            print(f"  {name:16} {seconds:8.2f} s {processor:8.2f} s of processor, {each:6.1f} us a row")
-    files = sorted(path for path in out.rglob("*") if path.is_file())
-    every = hashlib.sha256("".join(f"{path.relative_to(out)} {sha256_of(path)}\n" for path in files).encode())
-    print(f"{len(files)} files, together {every.hexdigest()[:16]}")
+    report("copy", rows, *in_process("copy", rows, spool, args.at / "scratch"))
+    rates, hashes = [], []
+    for workers in args.workers:
+        for folder in (out, out.with_name("work")):
+            shutil.rmtree(folder, ignore_errors=True)
+        spent, memory = in_process("pack", rows, spool, out, workers)
+        rates.append(report(f"pack, workers {workers}", rows, spent, memory))
+        hashes.append(hash_of(out))
+    ratios = ", ".join(f"{rate / rates[0]:.2f}" for rate in rates)
+    print(f"rates against the first: {ratios}; hashes of all files: {', '.join(hashes)}")
     if not args.keep:
         shutil.rmtree(args.at)
 

@@ -134,7 +134,7 @@ def packed(folder: Path, rows: int, size: int) -> tuple[float, float]:
     """Processor seconds a row, and the peak of memory in bytes."""
     write_spool(rows, size, folder / "spool")
     spent, memory = in_process("pack", rows, folder / "spool", folder / "packed")
-    for name in ("spool", "packed"):
+    for name in ("spool", "packed", "work"):
         shutil.rmtree(folder / name)
     return spent["all"][1] / rows, memory * 2**20
 

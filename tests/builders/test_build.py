@@ -63,17 +63,19 @@ def kill_when(process: subprocess.Popen[str], reached: Callable[[], bool]) -> bo
     return False
 
 
-RENDERING, PACKING = "spool-*/*/*.arrow", "packing/**/*.parquet"
+RENDERING, WRITING = "spool-*/*/*.arrow", "plan-*/files/*.done"
+JOINING = "packing/**/*.parquet"
 EVERY_STAGE = [
     *((RENDERING, count) for count in (1, 15, 33)),
-    *((PACKING, count) for count in (1, 6, 13, 19)),
+    *((WRITING, count) for count in (1, 6, 13)),
+    (JOINING, 13),
 ]
 
 
 @pytest.mark.parametrize(
     "stages",
     [
-        pytest.param([(RENDERING, 15), (PACKING, 13)], id="some"),
+        pytest.param([(RENDERING, 15), (WRITING, 5)], id="some"),
         pytest.param(EVERY_STAGE, id="every", marks=pytest.mark.slow),
     ],
 )

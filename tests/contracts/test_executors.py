@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shiftdata.data.executors import LOSSES, Executor, Here, Pool, Rank, Ranks, Ray, alike
+from shiftdata.data.executors import BARRIER, LOSSES, Executor, Here, Pool, Rank, Ranks, Ray, Threads, alike
 from shiftdata.errors import InputError, ShiftdataError
 from tests import jobs
 from tests.jobs import work
@@ -29,11 +29,11 @@ def cluster() -> Iterator[Any]:
         yield nodes
 
 
-@pytest.fixture(params=["here", "pool", pytest.param("ray", marks=SLOW)])
+@pytest.fixture(params=["here", "threads", "pool", pytest.param("ray", marks=SLOW)])
 def executor(request: pytest.FixtureRequest) -> Executor:
     if request.param == "ray":
         return Ray(request.getfixturevalue("cluster").address)
-    return Here() if request.param == "here" else Pool(2)
+    return {"here": Here(), "threads": Threads(2), "pool": Pool(2)}[request.param]
 
 
 @pytest.fixture(params=["pool", pytest.param("ray", marks=SLOW)])
@@ -50,7 +50,7 @@ def written(executor: Executor) -> str:
     """The expression that makes such an executor."""
     if isinstance(executor, Ray):
         return f"Ray({executor.address!r})"
-    return "Here()" if isinstance(executor, Here) else "Pool(2)"
+    return "Here()" if isinstance(executor, Here) else f"{type(executor).__name__}(2)"
 
 
 def gone(pids: Iterable[int], seconds: float = 15) -> bool:
@@ -71,6 +71,25 @@ def test_each_job_is_done_once_and_equal_jobs_as_often_as_they_come(executor):
     given = [*range(20), 3, 3]
     assert results(executor, work(jobs.double), given) == sorted((n, 2 * n) for n in given)
     assert results(executor, work(jobs.double), []) == []
+
+
+def test_behind_a_barrier_jobs_are_chosen_by_all_results_before_it(executor):
+    done: list[int] = []
+
+    def given() -> Iterator[Any]:
+        yield BARRIER
+        yield from range(6)
+        yield BARRIER
+        yield from sorted(done)
+        yield BARRIER
+        yield BARRIER
+        yield sum(done)
+
+    for _, result in Ranks(executor, Rank(1, 2), list).run(work(jobs.double), given()):
+        done.append(result)
+    assert sorted(done[:6]) == [0, 2, 4, 6, 8, 10]
+    assert sorted(done[6:12]) == [0, 4, 8, 12, 16, 20]
+    assert done[12:] == [2 * (30 + 60)]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +139,7 @@ def test_what_cannot_be_sent_is_named(processes):
 
 def test_a_process_that_differs_is_refused(executor):
     versions = partial(jobs.process, 0)
-    if isinstance(executor, Here):
+    if isinstance(executor, Here | Threads):
         assert results(executor, alike(work(jobs.double), versions), [1]) == [(1, 2)]
         return
     with pytest.raises(InputError, match=rf"the node .* has process \d+, not {os.getpid()}: "):

@@ -1,9 +1,11 @@
-"""Executors of costly jobs: this process, a pool of processes, a Ray cluster. The results are the same."""
+"""Executors of costly jobs: this process, its threads, a pool, a Ray cluster. The results are the same."""
 
 from __future__ import annotations
 
 from shiftdata.data.executors.base import ALONE as ALONE
+from shiftdata.data.executors.base import BARRIER as BARRIER
 from shiftdata.data.executors.base import LOSSES as LOSSES
+from shiftdata.data.executors.base import Barrier as Barrier
 from shiftdata.data.executors.base import Executor as Executor
 from shiftdata.data.executors.base import Here as Here
 from shiftdata.data.executors.base import LostError as LostError

@@ -12,10 +12,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from random import SystemRandom
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.threads import futures
@@ -24,6 +26,14 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 Loaded = TypeVar("Loaded")
 
+
+class _Barrier(Enum):
+    BARRIER = "a barrier"
+
+
+#: Among jobs: those behind it are drawn, so may be chosen, when the caller has all results of those before.
+BARRIER: Final = _Barrier.BARRIER
+Barrier: TypeAlias = Literal[_Barrier.BARRIER]
 #: Called once in each process before its first job: it loads what all jobs need, and returns the function
 #: that does one. It is pickled, as jobs and results are. A job may be done twice, so it must do the same
 #: each time.
@@ -33,10 +43,10 @@ LOSSES = 3
 
 
 class Executor(ABC):
-    """Runs jobs that do not depend on each other."""
+    """Runs jobs of which none needs the result of another, but behind a `BARRIER` those of all before it."""
 
     @abstractmethod
-    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job | Barrier]) -> Generator[tuple[Job, Result]]:
         """Yield each job with its result as it is done, in any order; the first error of a job is raised.
 
         Jobs are drawn as they are needed, a few ahead of the processes. A job whose process dies is given out
@@ -47,22 +57,33 @@ class Executor(ABC):
 class Here(Executor):
     """Does each job in this process when its result is needed: for few jobs, and for finding errors."""
 
-    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job | Barrier]) -> Generator[tuple[Job, Result]]:
         do = work()
         for job in jobs:
-            yield job, do(job)
+            if job is not BARRIER:
+                yield job, do(job)
 
 
 class Threads(Executor):
-    """Does jobs in some threads of this process, which may refer to all that it has: for reading files."""
+    """Does jobs in threads of this process: for those that spend their time outside of Python, as reading."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
 
-    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
-        with closing(futures(work(), jobs, self.count)) as pairs:
-            for job, future in pairs:
-                yield job, future.result()
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job | Barrier]) -> Generator[tuple[Job, Result]]:
+        do, left = work(), iter(jobs)
+        for first in left:
+            with closing(futures(do, _stage(first, left), self.workers)) as done:
+                for job, future in done:
+                    yield job, future.result()
+
+
+def _stage(first: Job | Barrier, left: Iterator[Job | Barrier]) -> Iterator[Job]:
+    """Draw jobs up to a barrier."""
+    for job in chain([first], left):
+        if job is BARRIER:
+            return
+        yield job
 
 
 class LostError(ShiftdataError):
@@ -83,13 +104,22 @@ class Ticket(NamedTuple, Generic[Job]):
 class Tickets(Generic[Job]):
     """Jobs to give out: first those that were lost, then new ones, drawn one at a time."""
 
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self._new = map(Ticket[Job], jobs)
+    def __init__(self, jobs: Iterable[Job | Barrier]) -> None:
+        self._new = iter(jobs)
         self._again: deque[Ticket[Job]] = deque()
+        self._at_barrier = False
 
-    def take(self) -> Ticket[Job] | None:
-        """Return the next job; None when there is none at the moment."""
-        return self._again.popleft() if self._again else next(self._new, None)
+    def take(self, awaited: int) -> Ticket[Job] | None:
+        """Return the next job; None when there is none while the caller awaits that many results."""
+        if self._again:
+            return self._again.popleft()
+        if self._at_barrier and awaited:
+            return None
+        job = next(self._new, None)
+        while job is BARRIER and not awaited:
+            job = next(self._new, None)
+        self._at_barrier = job is BARRIER
+        return None if job is None or job is BARRIER else Ticket(job)
 
     def lost(self, ticket: Ticket[Job], how: str) -> None:
         """Give a job out again, unless too many processes died of it; `how` describes the last death."""
@@ -241,10 +271,22 @@ class Ranks(Executor):
     ) -> None:
         self.executor, self.rank, self.missing = executor, rank, missing
 
-    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
-        yield from self.executor.run(work, self._in_turn(list(jobs)))
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job | Barrier]) -> Generator[tuple[Job, Result]]:
+        yield from self.executor.run(work, self._in_turn(jobs))
 
-    def _in_turn(self, jobs: Sequence[Job]) -> Iterator[Job]:
+    def _in_turn(self, jobs: Iterable[Job | Barrier]) -> Iterator[Job | Barrier]:
+        """Yield the jobs between two barriers, and wait for none: what is missing then is done here."""
+        stage: list[Job] = []
+        for job in jobs:
+            if job is not BARRIER:
+                stage.append(job)
+                continue
+            yield from self._shares(stage)
+            yield BARRIER
+            stage = []
+        yield from self._shares(stage)
+
+    def _shares(self, jobs: Sequence[Job]) -> Iterator[Job]:
         """Yield the shares in random order: two processes that do the same share seldom do the same job."""
         number, world = self.rank.number, self.rank.world
         for share in (jobs[number::world], [job for n, job in enumerate(jobs) if n % world != number]):

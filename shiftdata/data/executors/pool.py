@@ -11,7 +11,18 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from shiftdata.data.executors.base import Executor, Job, Result, Ticket, Tickets, Work, attempt, pack, result
+from shiftdata.data.executors.base import (
+    Barrier,
+    Executor,
+    Job,
+    Result,
+    Ticket,
+    Tickets,
+    Work,
+    attempt,
+    pack,
+    result,
+)
 
 #: Seconds in which a process without a connection must end.
 END_TIMEOUT = 5.0
@@ -25,20 +36,20 @@ class Pool(Executor):
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
-    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job | Barrier]) -> Generator[tuple[Job, Result]]:
         sent, tickets = pack("the work", work), Tickets(jobs)
         idle: list[_Worker] = []
         running: dict[_Worker, Ticket[Job]] = {}
 
-        def give_out() -> None:
-            while len(running) < self.workers and (ticket := tickets.take()):
+        def give_out(done: int) -> None:
+            while len(running) < self.workers and (ticket := tickets.take(done + len(running))):
                 job = pack("a job", ticket.job)
                 worker = idle.pop() if idle else _Worker(sent)
                 running[worker] = ticket
                 worker.give(job)
 
         try:
-            give_out()
+            give_out(0)
             while running:
                 done: list[tuple[Job, bytes]] = []
                 for worker in _answering(running):
@@ -48,9 +59,10 @@ class Pool(Executor):
                     else:
                         idle.append(worker)
                         done.append((ticket.job, outcome))
-                give_out()  # before the caller has the results: it may take its time over them
+                give_out(len(done))  # before the caller has the results: it may take its time over them
                 for job, outcome in done:
                     yield job, result(outcome)
+                give_out(0)  # what is behind a barrier
         finally:
             for worker in running:
                 worker.end()

@@ -10,7 +10,18 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from shiftdata.data.executors.base import Executor, Job, Result, Ticket, Tickets, Work, attempt, pack, result
+from shiftdata.data.executors.base import (
+    Barrier,
+    Executor,
+    Job,
+    Result,
+    Ticket,
+    Tickets,
+    Work,
+    attempt,
+    pack,
+    result,
+)
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.extras import require
 from shiftdata.threads import available_cores
@@ -35,7 +46,7 @@ class Ray(Executor):
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self.address, self.workers = address, workers
 
-    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job | Barrier]) -> Generator[tuple[Job, Result]]:
         sent, tickets = pack("the work", work), Tickets(jobs)
         with self._connected() as ray:
             yield from self._run(ray, sent, tickets)
@@ -48,7 +59,7 @@ class Ray(Executor):
         while True:
             if time.monotonic() - counted > COUNT_INTERVAL:
                 most, counted = self._most(ray), time.monotonic()
-            while len(running) < most and (ticket := tickets.take()):
+            while len(running) < most and (ticket := tickets.take(len(running))):
                 running[do.remote(shared, pack("a job", ticket.job))] = ticket
             if not running:
                 return

@@ -101,7 +101,7 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class _Shard:
+class Shard:
     """A data file: its split, the first of its rows there, and the rows of each row group."""
 
     path: str
@@ -111,31 +111,26 @@ class _Shard:
 
 
 def write_splits(
-    folder: Path,
-    manifest: Manifest,
-    base: str,
-    splits: Mapping[str, Ordered],
-    *,
-    workers: int = 0,
-    on_rows: Callable[[int], object] = lambda count: None,
+    folder: Path, manifest: Manifest, base: str, splits: Mapping[str, Ordered], *, workers: int = 0
 ) -> dict[str, FileRecord]:
     """Write the data files and the metadata of splits of a base; return the record of each file.
 
     `manifest` may be a draft: only its roles, labels and nuisances count. Each of the `workers` writes a file
-    at a time. `on_rows` is called with the number of rows that were written.
+    at a time.
     """
-    described = manifest.roles, manifest.labels, manifest.nuisances
-    schema = data_schema(*described)
-    shards = [shard for split, rows in splits.items() for shard in _shards(base, split, rows)]
+    shards = [
+        shard
+        for split, rows in splits.items()
+        for shard in shards_of(base, split, rows.lengths, rows.groups, rows.parts)
+    ]
     offsets: dict[str, list[IntArray]] = {split: [] for split in splits}
 
-    def write(shard: _Shard) -> tuple[IntArray, FileRecord]:
-        tables = _row_groups(splits[shard.split], shard, schema, manifest.roles)
-        return _write_shard(folder / shard.path, schema, tables, on_rows)
+    def write(shard: Shard) -> tuple[IntArray, FileRecord]:
+        return write_shard(folder / shard.path, shard, splits[shard.split], manifest)
 
     def describe(split: str) -> FileRecord:
-        tables = _pointed(splits[split], offsets[split], metadata_schema(*described), manifest)
-        return write_metadata(folder / metadata_file(base, split), tables)
+        path = folder / metadata_file(base, split)
+        return write_pointers(path, splits[split], offsets[split], manifest)
 
     records: dict[str, FileRecord] = {}
     written = ahead(write, shards, workers, queued=len(shards))
@@ -147,15 +142,18 @@ def write_splits(
     return records
 
 
-def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
-    starts = np.cumsum(rows.groups) - rows.groups
-    sections = np.split(np.add.reduceat(rows.lengths, starts), np.flatnonzero(np.diff(rows.parts)) + 1)
+def shards_of(
+    base: str, split: str, lengths: IntArray, groups: IntArray, parts: Sequence[int]
+) -> list[Shard]:
+    """Cut a split into data files, by what `Ordered` has of it."""
+    starts = np.cumsum(groups) - groups
+    sections = np.split(np.add.reduceat(lengths, starts), np.flatnonzero(np.diff(parts)) + 1)
     new = [np.diff(cut_into_shards(sizes), prepend=-1) > 0 for sizes in sections if len(sizes)]
     cuts = np.flatnonzero(np.concatenate(new))[1:]
     firsts = [0, *starts[cuts].tolist()]
     return [
-        _Shard(data_file(base, split, shard, len(firsts)), split, first, groups)
-        for shard, (first, groups) in enumerate(zip(firsts, np.split(rows.groups, cuts), strict=True))
+        Shard(data_file(base, split, shard, len(firsts)), split, first, of_shard)
+        for shard, (first, of_shard) in enumerate(zip(firsts, np.split(groups, cuts), strict=True))
     ]
 
 
@@ -200,13 +198,12 @@ def cut_into_shards(sizes: IntArray) -> IntArray:
     return np.unique(numbers, return_inverse=True)[1]
 
 
-def _write_shard(
-    path: Path, schema: pa.Schema, groups: Iterable[pa.Table], on_rows: Callable[[int], object]
-) -> tuple[IntArray, FileRecord]:
-    """Write a data file, a row group a table; return the offset of each image, -1 if there are none.
+def write_shard(path: Path, shard: Shard, rows: Ordered, manifest: Manifest) -> tuple[IntArray, FileRecord]:
+    """Write a data file; return the offset of each image, -1 if there are none.
 
     Texts are compressed; images are not, nor are numbers, which are few in a row group.
     """
+    schema = data_schema(manifest.roles, manifest.labels, manifest.nuisances)
     compression = {
         name: "zstd" if pa.types.is_string(schema.field(name).type) else "none" for name in schema.names
     }
@@ -222,8 +219,8 @@ def _write_shard(
         if images:
             places = start + _offsets(path, content, pc.struct_field(group[name].combine_chunks(), "bytes"))
         offsets.append(places)
-        on_rows(len(group))
 
+    groups = _row_groups(rows, shard, schema, manifest.roles)
     record = _write(path, schema, groups, {"compression": compression, **_options(schema, {})}, on_group)
     return np.concatenate(offsets), record
 
@@ -283,7 +280,7 @@ def write_keys(path: Path, tables: Iterable[pa.Table]) -> None:
         writer.write_table(waiting, row_group_size=KEYS_PER_GROUP)
 
 
-def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -> Iterator[pa.Table]:
+def _row_groups(rows: Ordered, shard: Shard, schema: pa.Schema, roles: Roles) -> Iterator[pa.Table]:
     """Yield the row groups of a data file; the next ones are made while the caller writes."""
     ends = np.cumsum(shard.groups)
     sizes = rows.lengths[shard.start : shard.start + ends[-1]] + BYTES_OF_ROW
@@ -301,6 +298,27 @@ def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -
         for table, groups in zip(tables, stretches, strict=True):
             for end, count in zip(np.cumsum(groups).tolist(), groups.tolist(), strict=True):
                 yield table.slice(end - count, count)
+
+
+def write_pointers(
+    path: Path,
+    rows: Ordered,
+    offsets: Sequence[IntArray],
+    manifest: Manifest,
+    on_table: Callable[[pa.Table], object] = lambda table: None,
+) -> FileRecord:
+    """Write the metadata of a split whose examples were written at these offsets of each data file.
+
+    `on_table` is called with each stretch of it.
+    """
+    schema = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
+    return write_metadata(path, _each(_pointed(rows, offsets, schema, manifest), on_table))
+
+
+def _each(tables: Iterable[pa.Table], on_table: Callable[[pa.Table], object]) -> Iterator[pa.Table]:
+    for table in tables:
+        on_table(table)
+        yield table
 
 
 def _pointed(
@@ -350,9 +368,22 @@ def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray
 
 def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> IntArray:
     """Return the offset of each image in the bytes of its row group."""
-    bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1]
-    data, end = memoryview(images.buffers()[2]), 0
-    places = np.empty(len(images), np.int64)
+    bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1].astype(np.int64)
+    data, lengths = memoryview(images.buffers()[2]), np.diff(bounds)
+    # In a page, the length of each image comes before it: all follow from where the first begins.
+    first = content.find(data[bounds[0] : bounds[1]])
+    places: IntArray = first + bounds[:-1] - bounds[0] + OFFSET_BYTES * np.arange(len(images))
+    if first >= OFFSET_BYTES and places[-1] + lengths[-1] <= len(content):
+        at = places[:, None] - OFFSET_BYTES + np.arange(OFFSET_BYTES)
+        written = np.frombuffer(content, np.uint8)[at].view("<u4").ravel()
+        if (written == lengths).all() and content.startswith(data[bounds[-2] : bounds[-1]], int(places[-1])):
+            return places
+    return _searched(path, content, data, bounds)
+
+
+def _searched(path: Path, content: bytearray, data: memoryview, bounds: IntArray) -> IntArray:
+    """Find images, which begin and end at some bounds of `data`, in several pages."""
+    end, places = 0, np.empty(len(bounds) - 1, np.int64)
     for number, (first, last) in enumerate(pairwise(bounds.tolist())):
         image, at = data[first:last], end + OFFSET_BYTES
         if not content.startswith(image, at):  # it begins a page

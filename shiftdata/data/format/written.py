@@ -38,21 +38,30 @@ REPEATED = ["split", "origin", "license", "attribution"]
 
 
 def finished(
-    folder: Path, manifest: Manifest, bases: Mapping[str, Sequence[str]], files: Mapping[str, FileRecord]
+    folder: Path,
+    manifest: Manifest,
+    bases: Mapping[str, Sequence[str]],
+    files: Mapping[str, FileRecord],
+    sizes: Mapping[str, IntArray] | None = None,
 ) -> Manifest:
     """Complete a manifest: identities, counts, credits, a sample row and the hash of every file.
 
     `bases` names the splits of each base; other bases of `manifest` are left out. `files` are the records
-    that were made already. Writes ATTRIBUTION.md. The caller adds `canonical_splits`.
+    that were made already, `sizes` the `row_bytes` of metadata files that are known already. Writes
+    ATTRIBUTION.md. The caller adds `canonical_splits`.
     """
+    sizes = sizes or {}
     described, origins, counted = [], [], Counter[Terms]()
     for base in manifest.bases:
         if base.name in bases:
             paths = {split: folder / metadata_file(base.name, split) for split in bases[base.name]}
             tables = {split: written_rows(path, manifest.roles.nuisance) for split, path in paths.items()}
+            known = (sizes.get(metadata_file(base.name, split)) for split in tables)
             splits = {
-                split: size_of(groups_of(table), sizes_of(paths[split], manifest.roles))
-                for split, table in tables.items()
+                split: size_of(
+                    groups_of(table), sizes_of(paths[split], manifest.roles) if of_rows is None else of_rows
+                )
+                for (split, table), of_rows in zip(tables.items(), known, strict=True)
             }
             rows = pa.concat_tables(tables.values()).unify_dictionaries()
             base_id = base_content_id(rows, manifest, base)
