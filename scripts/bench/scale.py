@@ -49,9 +49,9 @@ NODES, CORES = (1, 64), 32
 #: Bytes of a row in spool and dataset beside its picture.
 BESIDE = 300
 #: Rows, and bytes of a picture, of what is packed.
-PACKED = ((30_000, 2_000), (30_000, 20_000), (150_000, 5_000))
+PACKED = ((30_000, 2_000), (30_000, 20_000), (240_000, 2_000))
 #: Tiny items that are listed and planned; pictures that are read; items of the build with an object store.
-LISTED, READ, STORED = (50_000, 250_000), 400, 6_400
+LISTED, READ, STORED = (50_000, 250_000), 400, 2_560
 
 
 @dataclass(frozen=True)
@@ -233,11 +233,10 @@ def main() -> None:
         for side, (seconds, of_picture) in zip(sides, measured, strict=True):
             print(f"{name}, {side} px: {1e3 * seconds:.1f} ms, {of_picture:,.0f} bytes a row")
         render[name], size[name] = (Line.through(pixels, column) for column in zip(*measured, strict=True))
-    (_, small), (few, large), (many, _) = PACKED
-    few_small, few_large, many_rows = (packed(options.out, *one) for one in PACKED)
+    (few, small), (_, large), (many, _) = PACKED
+    few_small, few_large, many_small = (packed(options.out, *one) for one in PACKED)
     pack = Line.through([small, large], [few_small[0], few_large[0]])
-    # Of spools that are both longer than what is put in order at a time, which is in memory whole.
-    memory = Line.through([few, many], [few_large[1], many_rows[1]])
+    memory = Line.through([few, many], [few_small[1], many_small[1]])
     print(
         f"packing: {1e6 * pack.start:.0f} us a row and {1e9 * pack.slope:.1f} ns a byte; "
         f"{memory.start / 1e6:.0f} MB and {memory.slope:.0f} bytes a row"
