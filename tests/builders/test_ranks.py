@@ -166,14 +166,15 @@ def test_ranks_score_together(tmp_path):
 
 
 @pytest.mark.slow
-def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket):
+def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket, capsys):
     place = f"s3://{bucket}/spools"
     ended(ranks(recipe, tmp_path / "shared", 2, "--spool", place))
     assert files(tmp_path / "shared/shift/tiny") == files(tiny)
     # Machines that share nothing but the bucket, and one that packs.
     for number in range(2):
         part(recipe, tmp_path / str(number), number, 2, spool=place, render_only=True, executor=Pool(2))
-        assert not (tmp_path / str(number)).exists()
+        assert not (tmp_path / str(number) / "shift").exists()
+    assert shown(recipe, tmp_path, capsys, "--spool", place)[-1] == ["all: render 960 of 960 img (100%)"]
     assert files(build(str(recipe), tmp_path / "packed", spool=place, workers=1, quiet=True)) == files(tiny)
     assert Spool(f"{place}/tiny").files.listed() == set()
 
