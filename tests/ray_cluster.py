@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,18 @@ from shiftdata.data.executors.ray import QUIET
 
 
 @contextmanager
-def ray_cluster(cores: int = 1) -> Iterator[Any]:
-    """A cluster of one node; `add_node(num_cpus=...)` adds others."""
+def ray_cluster(cores: int = 1, **head: Any) -> Iterator[Any]:
+    """A cluster of one node; `add_node` adds others. Each has an address of its own, 127.0.0.2 and so on."""
     os.environ |= QUIET
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cores})
+    addresses = (f"127.0.0.{number}" for number in count(2))  # Ray replaces 127.0.0.1 by the machine's own
+
+    class Network(Cluster):  # type: ignore[misc]
+        def add_node(self, **options: Any) -> Any:
+            return super().add_node(**{"node_ip_address": next(addresses)} | options)
+
+    cluster = Network(initialize_head=True, head_node_args={"num_cpus": cores} | head)
     try:
         yield cluster
     finally:

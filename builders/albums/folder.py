@@ -77,8 +77,6 @@ class FolderAlbum:
     layout: tuple[str, ...] = ("label",)
 
     def __post_init__(self) -> None:
-        if not self.root.is_dir():
-            raise InputError(f"there is no folder {self.root}: give the folder with the pictures")
         check_license(self.license, f"the album {self.root}")
         named = sorted(level for level in self.layout if level != SKIPPED)
         if named not in (["label"], ["domain", "label"]):
@@ -151,6 +149,8 @@ class FolderAlbum:
 
     def _rows(self, left_out: dict[str, str]) -> Iterator[dict[str, str]]:
         """The row of each file that is meant as an item, in an order that depends on names alone."""
+        if not self.root.is_dir():
+            raise InputError(f"there is no folder {self.root}: give the folder with the pictures")
         return self._table() if (self.root / TABLE).is_file() else self._folders(left_out)
 
     @cached_property

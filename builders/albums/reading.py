@@ -230,13 +230,14 @@ def read_once(
     folder: Path,
     rank: Rank = ALONE,
     *,
-    on_listed: Callable[[int], object] = lambda files: None,
+    on_listed: Callable[[int, int], object] = lambda there, files: None,
     on_files: Callable[[int], object] = lambda count: None,
 ) -> Reads:
     """Read what no process has read of an album's files, together with other ranks; copy it into `place`.
 
     What is known of the files is kept in `folder`: while none of them changes, none is opened again.
-    `on_listed` is called with the number of files to read, `on_files` with those that were read here.
+    `on_listed` is called with the number of files that all ranks have read, and of all, now and then,
+    `on_files` with those that were read here.
     """
     writable(place)  # refuses what cannot be written, before anything is
     folder.mkdir(parents=True, exist_ok=True)
@@ -246,9 +247,9 @@ def read_once(
         store = writable(f"{place}/copies-{hash_of_parts(cut.name for cut in cuts)[:DIGITS]}")
         kept = folder / f"{store.address.rpartition('/')[2].replace('copies', 'files')}.arrow"
         if not kept.is_file():
-            on_listed(len(listing))
+            on_listed(0, len(listing))
             with warnings.catch_warnings(action="ignore"):  # what Pillow thinks of a header
-                _copy(album, store, cuts, folder / ".claims-", rank, on_files)
+                _copy(album, store, cuts, folder / ".claims-", rank, on_listed, on_files)
             _gather(store, cuts, kept)
             for old in {*folder.glob("files-*.arrow")} - {kept}:  # of files that have changed
                 old.unlink(missing_ok=True)
@@ -290,12 +291,14 @@ def _copy(
     cuts: Sequence[Stretch],
     claims: Path,
     rank: Rank,
+    on_listed: Callable[[int, int], object],
     on_files: Callable[[int], object],
 ) -> None:
     """Read the stretches that are not there; a lock in the folder of `claims` says who reads one."""
 
     def missing(share: Sequence[Stretch]) -> list[Stretch]:
         there = store.listed()
+        on_listed(sum(len(cut) for cut in cuts if _path(cut.name) in there), cuts[-1].stop)
         return [cut for cut in share if _path(cut.name) not in there]
 
     def read(cut: Stretch) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import click
 
 from builders.cli.check import print_warnings
 from builders.filters import Stages, judged_rows, slider_report
-from builders.make.build import build
+from builders.make.build import build, spools_of
 from builders.make.dropped import NO_ITEM, read_report, report_path
+from builders.make.overview import overview
+from builders.make.progress import statuses
+from builders.make.workshop import Workshop
 from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import GOES_ON, asked_rank, quiet_option, verb
 from shiftdata.data.executors import Ray
@@ -22,6 +26,8 @@ from shiftdata.files import absolute
 from shiftdata.untrusted.parquet import read_parquet
 
 MOST_NAMES = 10  # of groups without rows
+#: Seconds between two views of --watch.
+LOOK_INTERVAL = 2.0
 
 
 @verb(
@@ -34,6 +40,7 @@ MOST_NAMES = 10  # of groups without rows
       shiftdata build pacs --raw /data/PACS            from the authors' files, a folder or an archive
       shiftdata build sma_glyphs --rank 3 --world 8    one of 8 processes that share the work
       shiftdata build sma_glyphs --slurm               the same, in a Slurm array or by srun
+      shiftdata build sma_glyphs --status --watch      how far all of them are; starts nothing
     """,
     interrupted=GOES_ON,
 )
@@ -51,6 +58,8 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--spool", metavar="PLACE", help="Folder or URL for rendered blocks. [default: in --out]")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
 @click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
+@click.option("--status", is_flag=True, help="Build nothing: show what all processes have made so far.")
+@click.option("--watch", is_flag=True, help="Show it again and again, until the dataset is finished.")
 @quiet_option
 def command(
     recipe: str,
@@ -61,6 +70,8 @@ def command(
     slurm: bool,
     wait: bool,
     ray: str | None,
+    status: bool,
+    watch: bool,
     **options: Any,
 ) -> None:
     """Build a dataset from a recipe.
@@ -68,6 +79,9 @@ def command(
     A build that was stopped goes on when the same command is run again, and ends in the same bytes. Several
     may run at once, on machines that share --out: see docs/cluster.md.
     """
+    if status or watch:
+        _print_status(recipe, options["out"], options["spool"], watch=watch)
+        return
     part = asked_rank(rank, world, slurm)
     recipe = f"{recipe}={absolute(raw)}" if raw else recipe
     options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
@@ -75,6 +89,30 @@ def command(
     folder = build(recipe, rank=part, **options)
     if (folder / FILE_NAME).is_file():
         _print_built(folder, recipe, options["out"])
+
+
+def _print_status(recipe: str, out: Path, spool: str | None, *, watch: bool) -> None:
+    """Print what the signs of life say of a build; reads neither raw data nor rendered blocks."""
+    name = load_recipe(recipe).name
+    spools, folder = spools_of(spool, out, name), Workshop(out, name).folder
+    were_there = False
+    while True:
+        signs = statuses(spools)
+        is_over = not any(sign.is_at_work for sign in signs) and (
+            (folder / FILE_NAME).is_file() or (were_there and not signs)
+        )
+        lines = overview(signs)
+        if is_over:
+            lines = [*lines, f"finished: {folder}"]
+        elif not signs:
+            lines = [f"no process has left a sign of life in {spools}: see --out and --spool"]
+        if watch:
+            click.clear()
+        print("\n".join(lines), flush=True)
+        if is_over or not watch:
+            return
+        were_there |= bool(signs)
+        time.sleep(LOOK_INTERVAL)
 
 
 def _print_built(folder: Path, recipe: str, out: Path) -> None:

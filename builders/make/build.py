@@ -28,7 +28,7 @@ from builders.make.dropped import write_report
 from builders.make.equal import Listed, listed
 from builders.make.pack import Rendered, help_to_pack, pack
 from builders.make.packing.plan import remove_plans
-from builders.make.progress import Reporter, Status, statuses
+from builders.make.progress import Reporter, Status, forget, statuses
 from builders.make.render import plan_blocks, render, render_item, with_content
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
@@ -42,7 +42,6 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places.store import is_url
 from shiftdata.errors import InputError, LockedError
 from shiftdata.files import locked
-from shiftdata.progress import progress
 from shiftdata.threads import available_cores
 
 #: What progress counts.
@@ -132,38 +131,40 @@ class _Build:
     quiet: bool
     #: The mark of a dataset of this recipe that is to be replaced too.
     replaced: object = None
+    #: The rows of all bases, if nothing is dropped.
+    planned: int | None = None
 
     def run(self, *, render_only: bool, wait: bool) -> Path:
         """Go on until the dataset is finished, or there is nothing left to do here."""
-        self._read_files()
-        while True:
-            state = self.look()
-            renders = not state.is_complete
-            if renders:
-                self.spool.open({"dataset": self.recipe.name, "recipe_id": self.recipe.recipe_id()})
-                renders = not self.look().is_complete  # or was it packed, and the spool removed, just before?
-            status = Reporter(self.spool, self.rank, self.recipe.recipe_id(), state.wanted, quiet=self.quiet)
-            if renders:
-                status.status.node = self._check_others()
-            with status as reporter:
+        with Reporter(self.spools, self.rank, quiet=self.quiet) as reporter:
+            self._read_files(reporter)
+            while True:
+                state = self.look()
+                renders = not state.is_complete
+                if renders:
+                    self.spool.open({"dataset": self.recipe.name, "recipe_id": self.recipe.recipe_id()})
+                    renders = not self.look().is_complete  # or was it packed, and the spool removed, by now?
+                reporter.join(self.spool, self.recipe.recipe_id(), state.wanted)
+                if renders:
+                    reporter.status.node = self._check_others(reporter)
                 rendered = self._render(state, reporter) if renders else None
                 if renders and rendered is None:
                     self._await_finished()
                 elif render_only or self._finish_alone(rendered, reporter, wait=wait):
                     return self.workshop.folder
 
-    def _read_files(self) -> None:
+    def _read_files(self, reporter: Reporter) -> None:
         """Read the album's raw files once, together with other ranks; from then on their copies are read."""
         album = self.recipe.album
         if isinstance(album, OfFiles):
-            with progress("read", None, " files", quiet=self.quiet) as bar:
+            with reporter.phase("read", None, " files"):
                 reads = read_once(
                     album,
                     self.spools,
                     self.workshop.work,
                     self.rank,
-                    on_listed=bar.reset,
-                    on_files=bar.update,
+                    on_listed=reporter.listed,
+                    on_files=reporter.made,
                 )
             self.recipe = dataclasses.replace(self.recipe, album=with_known(album, reads=reads))
 
@@ -203,20 +204,23 @@ class _Build:
                 _say(line)
         return content, fold_of
 
-    def _check_others(self) -> dict[str, str]:
+    def _check_others(self, reporter: Reporter) -> dict[str, str]:
         """Refuse to work with processes that have other code or libraries; return those of this one."""
-        node = node_versions(self.reference)
-        for status in statuses(self.spool):
-            if status.is_at_work and status.node and status.recipe_id == self.recipe.recipe_id():
+        node, own = node_versions(self.reference), reporter.status
+        for status in statuses(self.spools):
+            is_beside = (status.spool, status.recipe_id) == (own.spool, own.recipe_id)
+            if is_beside and status.is_at_work and status.node:
                 check_alike(f"this process works with {status}, and", node, status.node)
         return node
 
     def _render(self, state: _State, reporter: Reporter) -> Rendered | None:
         """Render and score what is missing; None where the spool was removed meanwhile."""
-        content, fold_of = self._content
-        items = content.items
-        plan = plan_blocks(self.recipe, state.wanted, items, fold_of)
+        with reporter.phase("plan", None, ""):
+            content, fold_of = self._content
+            items = content.items
+            plan = plan_blocks(self.recipe, state.wanted, items, fold_of)
         blocks = {block.id: block for of_base in plan.values() for block in of_base}
+        self.planned = sum(block.weight for of_base in plan.values() for block in of_base)
 
         def on_listed(done: Collection[str]) -> None:
             reporter.listed(sum(block.weight for name, block in blocks.items() if name in done))
@@ -321,7 +325,7 @@ class _Build:
 
     def _pack(self, rendered: Rendered, workshop: Workshop, reporter: Reporter) -> None:
         """Pack into a folder next to the finished one, then swap."""
-        with reporter.phase("pack", None, self._unit):
+        with reporter.phase("pack", self.planned, self._unit):
             pack(
                 rendered,
                 workshop.fresh,
@@ -334,17 +338,19 @@ class _Build:
 
     def _remove_spools(self, packed: Sequence[str], token: str) -> None:
         """Remove the spool, and those of other versions of the recipe, but those that others still need."""
-        place = writable(self.spools)
-        for folder in place.folders():
-            if is_spool(folder):
-                spool = Spool(f"{self.spools}/{folder}")
-                others = [status for status in statuses(spool) if status.token != token and status.is_at_work]
-                if not any(self._needs(other, packed) for other in others):
-                    spool.clear()
-        if not any(map(is_spool, place.folders())):  # nobody is at work
+        place, others = writable(self.spools), statuses(self.spools)
+        needed = {
+            status.spool
+            for status in others
+            if status.token != token and status.is_at_work and self._needs(status, packed)
+        }
+        for folder in filter(is_spool, place.folders() - needed):
+            Spool(f"{self.spools}/{folder}").clear()
+        if not needed:
             for folder in place.folders():
                 if folder.startswith("copies-"):
                     writable(f"{self.spools}/{folder}").clear()
+            forget(place)
             for scratch in self.workshop.work.glob(".*-*"):  # of processes that were killed
                 shutil.rmtree(scratch, ignore_errors=True)
 

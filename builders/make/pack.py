@@ -46,6 +46,7 @@ from shiftdata.data.executors import (
     Pool,
     Rank,
     Ranks,
+    Ray,
     Threads,
     alike,
 )
@@ -58,6 +59,7 @@ from shiftdata.data.format.writer import write_dropped, write_metadata
 from shiftdata.data.format.written import file_records, finished
 from shiftdata.errors import InputError
 from shiftdata.files import remove
+from shiftdata.threads import available_cores
 
 #: Bytes of a spool below which this process is done before others have started.
 BYTES_TO_SHARE = 256 << 20
@@ -137,6 +139,8 @@ def help_to_pack(rendered: Rendered, work: Path, executor: Executor, rank: Rank)
 
 def _shared(rendered: Rendered, executor: Executor | None, rank: Rank) -> Executor:
     """The executor of packing: threads of this process if they are done before others have started."""
+    if isinstance(executor, Ray) and rendered.spool.files.is_far:
+        executor = Pool(available_cores())  # nodes that share an object store alone do not see these files
     if rank != ALONE and executor is not None:
         return Ranks(executor, rank, missing)
     names = [name for of_base in rendered.blocks.values() for name in of_base]

@@ -5,27 +5,39 @@
 Crops of photographs at a few sizes are rendered by one process of one thread: in 20 styles, and in 14
 continuous shifts of 6 steps. Processor seconds and bytes a row are fitted as a + b x pixels. Packing, of two
 sizes of picture and two numbers of rows, is fitted as a + b x bytes for its processor seconds, and as
-a + b x rows for its memory. The fits are read off at the size and the number of rows of each planned
-dataset. Prices are assumptions, to be replaced by yours.
+a + b x rows for its memory. Listing and planning, of two numbers of tiny items, are fitted as a + b x items.
+Pictures are read once as a build reads them, and the requests of a build to an object store are counted. The
+fits are read off at the size and the number of rows of each planned dataset. Prices are assumptions, to be
+replaced by yours.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import items
 import numpy as np
 from pack import in_process, write_spool
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from builders.albums.folder import FolderAlbum
+from builders.albums.reading import read_once
+from builders.blocks import SAMPLES_PER_BLOCK
 from builders.encode import ImageEncoding
 from builders.items import ItemTable
+from builders.make.build import build
 from builders.make.render import blocks_of, render_block
 from builders.recipe import Base, Recipe, Shift
 from builders.shifts.steps import Continuous, Stylize
@@ -33,11 +45,13 @@ from builders.spool import Spool
 from shiftdata.files import remove
 
 LABELS, QUALITY = 4, 92
-NODES, CORES = (1, 8, 64), 32
+NODES, CORES = (1, 64), 32
 #: Bytes of a row in spool and dataset beside its picture.
 BESIDE = 300
 #: Rows, and bytes of a picture, of what is packed.
-PACKED = ((30_000, 2_000), (30_000, 20_000), (150_000, 5_000))
+PACKED = ((30_000, 2_000), (30_000, 20_000), (240_000, 2_000))
+#: Tiny items that are listed and planned; pictures that are read; items of the build with an object store.
+LISTED, READ, STORED = (50_000, 250_000), 400, 2_560
 
 
 @dataclass(frozen=True)
@@ -57,8 +71,9 @@ class Planned:
 
 PLANNED = (
     Planned("Stylized Meta-Album, extended", "styles", 143_000, 20, 128),
-    Planned("DomainNet in 20 styles", "styles", 586_575, 20, 256),
     Planned("ImageNet under 14 shifts of 6 steps", "continuous", 1_281_167, 84, 224),
+    Planned("14 million pictures, each in one style", "styles", 14_000_000, 1, 224),
+    Planned("a billion pictures, each in one style", "styles", 1_000_000_000, 1, 224),
 )
 SHIFTS: Mapping[str, Shift] = {
     "styles": Stylize(dataset="scale", seed=0),
@@ -139,6 +154,66 @@ def packed(folder: Path, rows: int, size: int) -> tuple[float, float]:
     return spent["all"][1] / rows, memory * 2**20
 
 
+def planned(count: int, folder: Path) -> tuple[float, float]:
+    """Processor seconds, and the peak of memory in bytes, of listing and planning tiny items."""
+    command = [sys.executable, items.__file__, "--plan", "--items", str(count), "--at", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit("planning failed")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 2**10
+
+
+def read(folder: Path, side: int) -> tuple[float, float]:
+    """Processor seconds to hash, check and copy a picture, and its bytes."""
+    content = folder / "read"
+    draw(content, side, READ)
+    album = FolderAlbum(content, layout=("label",), license="CC0-1.0", attribution="scikit-learn")
+    started = time.process_time()
+    read_once(album, str(folder / "copies"), folder / "work")
+    spent = time.process_time() - started
+    return spent / READ, sum(path.stat().st_size for path in content.rglob("*.png")) / READ
+
+
+@contextmanager
+def object_store() -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
+    """A bucket of a server in this process, and its requests by folder and kind."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server, seen, ask = ThreadedMotoServer(port=0), Counter[tuple[str, str]](), s3fs.S3FileSystem._call_s3
+
+    async def count(system: Any, method: str, *given: Any, **named: Any) -> Any:
+        of = str({**(given[0] if given else {}), **named}.get("Key", "")).split("/")
+        seen[(of[2] if len(of) > 3 else "").partition("-")[0] or "listings", method] += 1
+        return await ask(system, method, *given, **named)
+
+    server.start()
+    host, port = server.get_host_and_port()
+    os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    os.environ |= {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_DEFAULT_REGION": "us-east-1"}
+    s3fs.S3FileSystem().mkdir("scale")
+    s3fs.S3FileSystem._call_s3 = count
+    try:
+        yield "s3://scale/spools", seen
+    finally:
+        s3fs.S3FileSystem._call_s3 = ask
+        server.stop()
+
+
+def print_requests(folder: Path) -> None:
+    """Build from files with a spool in an object store, and print the requests for an item and a block."""
+    (opened := folder / "opened").mkdir()
+    recipe = folder / "stored.py"
+    few_labels = items.RECIPE.replace("1000", "10")
+    recipe.write_text(few_labels.format(items=STORED, opened=str(opened.absolute())))
+    with object_store() as (place, seen):
+        build(str(recipe), folder / "stored", spool=place, workers=1, quiet=True)
+    for (of, method), count in sorted(seen.items()):
+        each = f"{count / STORED:.3f} an item, {count / STORED * SAMPLES_PER_BLOCK:.2f} a block"
+        print(f"object store, {of}: {count:,} {method}: {each}")
+
+
 def main() -> None:
     """Measure, fit, and print what each planned dataset would take."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -158,27 +233,35 @@ def main() -> None:
         for side, (seconds, of_picture) in zip(sides, measured, strict=True):
             print(f"{name}, {side} px: {1e3 * seconds:.1f} ms, {of_picture:,.0f} bytes a row")
         render[name], size[name] = (Line.through(pixels, column) for column in zip(*measured, strict=True))
-    (_, small), (few, large), (many, _) = PACKED
-    few_small, few_large, many_rows = (packed(options.out, *one) for one in PACKED)
+    (few, small), (_, large), (many, _) = PACKED
+    few_small, few_large, many_small = (packed(options.out, *one) for one in PACKED)
     pack = Line.through([small, large], [few_small[0], few_large[0]])
-    # Of spools that are both longer than what is put in order at a time, which is in memory whole.
-    memory = Line.through([few, many], [few_large[1], many_rows[1]])
+    memory = Line.through([few, many], [few_small[1], many_small[1]])
     print(
         f"packing: {1e6 * pack.start:.0f} us a row and {1e9 * pack.slope:.1f} ns a byte; "
         f"{memory.start / 1e6:.0f} MB and {memory.slope:.0f} bytes a row"
     )
+    costs = [planned(count, options.out / "planned") for count in LISTED]
+    plan, plan_memory = (Line.through(LISTED, column) for column in zip(*costs, strict=True))
+    print(f"planning: {1e6 * plan.slope:.0f} us and {plan_memory.slope:.0f} bytes an item")
+    of_file, size_of_file = read(options.out, PLANNED[-1].side)
+    print(f"reading: {1e6 * of_file:.0f} us a picture of {size_of_file:,.0f} bytes")
+    print_requests(options.out)
     nodes = " | ".join(f"render on {count}" for count in NODES)
     columns = (
-        f"dataset | rows | core-hours | {nodes} | pack | its memory | spool | dataset | USD | USD a month"
+        f"dataset | rows | core-hours | {nodes} | plan | its memory | copies | pack | its memory "
+        "| spool | dataset | USD | USD a month"
     )
     print(f"\n| {columns} |")
-    print("|---" * (9 + len(NODES)) + "|")
+    print("|---" * (12 + len(NODES)) + "|")
     for one in PLANNED:
         of_row = size[one.shift].at(one.side**2)
         core_hours = one.rows * render[one.shift].at(one.side**2) / 3600
         terabytes = one.rows * (of_row + BESIDE) / 1e12
         cells = [one.name, f"{one.rows / 1e6:.1f} M", f"{core_hours:,.0f}"]
         cells += [f"{core_hours / count / CORES:,.1f} h" for count in NODES]
+        cells += [f"{plan.at(one.content) / 3600:,.1f} h", f"{plan_memory.at(one.content) / 1e9:,.1f} GB"]
+        cells += [f"{one.content * size_of_file / 1e9:,.0f} GB"]
         cells += [f"{one.rows * pack.at(of_row) / 3600:,.1f} h", f"{memory.at(one.rows) / 1e9:,.1f} GB"]
         cells += [f"{1e3 * terabytes:,.0f} GB"] * 2
         cells += [f"{core_hours * options.core_hour:,.0f}", f"{terabytes * options.terabyte_month:,.0f}"]

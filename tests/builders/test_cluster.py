@@ -18,6 +18,7 @@ import pytest
 
 from builders.make import render
 from builders.make.build import build
+from builders.spool import Spool
 from shiftdata.data.executors import Ray
 from shiftdata.errors import InputError
 from tests.builders.test_build import ROOT, files, how_many, start
@@ -57,7 +58,7 @@ def until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_with_workers_and_a_node_killed_and_another_that_joins_the_bytes_are_equal(
+def test_with_a_worker_killed_a_node_while_it_renders_and_another_while_it_packs_the_bytes_are_equal(
     slowly, tiny, tmp_path, cluster
 ):
     node = cluster.add_node(num_cpus=1)
@@ -68,12 +69,36 @@ def test_with_workers_and_a_node_killed_and_another_that_joins_the_bytes_are_equ
         kill_node(cluster, node)
         late = cluster.add_node(num_cpus=1)
         until(process, lambda: kill_worker(late))  # it has some: it is used
+        until(process, lambda: how_many(tmp_path, ".work/tiny/packing") == 1)
+        kill_node(cluster, late)
         output, errors = process.communicate(timeout=120)
+    addresses = {of.node_ip_address for of in (cluster.head_node, node, late)}
+    assert addresses == {"127.0.0.2", "127.0.0.3", "127.0.0.4"}
     assert process.returncode == 0, errors
     assert errors == ""
     assert "extended: train 400, validation 160, test 240" in output
     assert "raylet" not in output
     assert examples_of(tmp_path / "shift/tiny") == examples_of(tiny)
+
+
+def test_nodes_need_neither_the_raw_files_nor_the_folder_of_the_dataset(
+    slowly, tiny, tmp_path, bucket, monkeypatch
+):
+    """They share an object store with the process that lists the raw files, and the code."""
+    text = slowly.read_text()
+    slowly.write_text(
+        text.replace('Path(__file__).parent / "pictures"', 'Path(__import__("os").environ["PICTURES"])')
+    )
+    pictures = slowly.parent / "pictures"
+    monkeypatch.setenv("PICTURES", str(tmp_path / "missing"))
+    with ray_cluster() as cluster:
+        cluster.add_node(num_cpus=1)
+        monkeypatch.setenv("PICTURES", str(pictures))
+        place = f"s3://{bucket}/spools"
+        folder = build(str(slowly), tmp_path / "own", executor=Ray(cluster.address), spool=place, quiet=True)
+    assert examples_of(folder) == examples_of(tiny)
+    assert [path.name for path in (tmp_path / "own").iterdir() if path.name != ".work"] == ["shift"]
+    assert Spool(f"{place}/tiny").files.listed() == set(), "nor is anything left in the store"
 
 
 def test_killed_and_started_again_a_build_goes_on(slowly, tiny, tmp_path, cluster):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from builders.cli.app import main
 from builders.make import progress
 from builders.make.build import build
 from builders.make.check import check
+from builders.make.overview import overview
 from builders.spool import Spool
 from shiftdata.data.executors import Pool, Rank
 from shiftdata.data.format.manifest import Manifest
@@ -163,27 +166,96 @@ def test_ranks_score_together(tmp_path):
 
 
 @pytest.mark.slow
-def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket):
+def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket, capsys):
     place = f"s3://{bucket}/spools"
     ended(ranks(recipe, tmp_path / "shared", 2, "--spool", place))
     assert files(tmp_path / "shared/shift/tiny") == files(tiny)
     # Machines that share nothing but the bucket, and one that packs.
     for number in range(2):
         part(recipe, tmp_path / str(number), number, 2, spool=place, render_only=True, executor=Pool(2))
-        assert not (tmp_path / str(number)).exists()
+        assert not (tmp_path / str(number) / "shift").exists()
+    assert shown(recipe, tmp_path, capsys, "--spool", place)[-1] == ["all: render 960 of 960 img (100%)"]
     assert files(build(str(recipe), tmp_path / "packed", spool=place, workers=1, quiet=True)) == files(tiny)
     assert Spool(f"{place}/tiny").files.listed() == set()
 
 
 def test_a_rank_with_other_code_than_those_at_work_is_refused(recipe, tmp_path):
     part(recipe, tmp_path, 0, 3, render_only=True)
-    (folder,) = (tmp_path / ".work/tiny").glob("spool-*")
-    spool = Spool(folder)
-    (done,) = progress.statuses(spool)
-    raw = vars(done) | {"ended": False, "seen": time.time(), "node": done.node | {"code": "other"}}
-    spool.files.write("progress/x.json", json.dumps(raw).encode())
+    work = tmp_path / ".work/tiny"
+    (done,) = progress.statuses(work)
+    raw = asdict(done) | {"ended": False, "seen": time.time(), "node": done.node | {"code": "other"}}
+    (work / "progress/x.json").write_text(json.dumps(raw))
     with pytest.raises(InputError, match=r"with rank 0 of 3 \(.*\), and has code \w+, not other: install"):
         part(recipe, tmp_path, 1, 3)
+
+
+def shown(recipe: Path, out: Path, capsys, *options: str) -> list[list[str]]:
+    """The lines of --status, each cut where two spaces are."""
+    assert main(["build", str(recipe), "--out", str(out), "--status", *options]) == 0
+    return [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_the_progress_of_all_processes_is_one_view_that_starts_nothing(
+    recipe, tiny, tmp_path, capsys, monkeypatch
+):
+    """A rank that has ended, one at work, one that is lost; the raw files are not read for it."""
+    assert "no process has left a sign of life" in shown(recipe, tmp_path, capsys)[0][0]
+    assert not list(tmp_path.iterdir())
+    write, views = Spool.write, []
+
+    def watched(spool: Spool, *block: Any) -> None:
+        write(spool, *block)
+        if len(views) < 2:
+            time.sleep(0.1)
+            views.append(shown(recipe, tmp_path, capsys))
+
+    monkeypatch.setattr(progress, "BEAT", 0.01)
+    monkeypatch.setattr(progress, "RECENT", 10_000)
+    monkeypatch.setattr(Spool, "write", watched)
+    part(recipe, tmp_path, 0, 3, render_only=True)
+    rank, _, process, phase, made, rate, seen = views[1][0]
+    assert (rank, process, phase) == ("rank 0 of 3", f"process {os.getpid()}", "render")
+    assert made in ("8 img", "40 img"), "a block of one layer or the other, as drawn"
+    assert (rate.endswith(" img/s"), seen) == (True, "seen 0 s ago")
+    assert ["all: read 160 of 160 files (100%)"] in views[1]
+    assert views[1][-1][0].startswith(f"all: render {made.split()[0]} of 960 img (")
+    work = tmp_path / ".work/tiny"
+    (done,) = progress.statuses(work)
+    for token, change in {"lost": {"seen": time.time() - 600}, "gone": {"pid": 2**22 + 1}}.items():
+        raw = asdict(done) | {"token": token, "ended": False} | change
+        (work / f"progress/{token}.json").write_text(json.dumps(raw))
+    bare = Path(shutil.copy(recipe, tmp_path / "bare.py"))  # where there are no pictures
+    lines = shown(bare, tmp_path, capsys)
+    assert sorted(line[-1] for line in lines[:3]) == ["LOST 0 s ago", "LOST 10 min ago", "ended 0 s ago"]
+    assert lines[-1] == ["all: render 960 of 960 img (100%)"]
+
+
+def test_a_view_sums_what_ranks_made_and_foresees_the_end():
+    def sign(rank: int, made: int, **phase: Any) -> progress.Status:
+        phases = [progress.Phase(name="render", unit="img", total=1000, made=made, **phase)]
+        return progress.Status(rank=rank, world=2, spool="spool-a", phases=phases, seen=time.time())
+
+    first = sign(0, 100, since=1.0, found=50, done=150, rate=4.0)
+    second = sign(1, 30, since=2.0, found=90, done=120, rate=1.0)
+    assert overview([second, first])[-1] == "all: render 180 of 1,000 img (18%), 5.0 img/s, about 3 min left"
+    assert [line.split("  ")[0] for line in overview([second, first])[:2]] == ["rank 0 of 2", "rank 1 of 2"]
+    second.phases[0].done = 400  # a listing that knows more than the signs of life
+    second.ended = True
+    assert overview([first, second])[-1] == "all: render 400 of 1,000 img (40%), 4.0 img/s, about 2 min left"
+
+
+def test_a_view_is_repeated_until_the_dataset_is_finished(recipe, tmp_path, capsys, monkeypatch):
+    part(recipe, tmp_path, 0, 2, render_only=True)
+    looks = []
+
+    def look(seconds: float) -> None:
+        looks.append(seconds)
+        part(recipe, tmp_path, 1, 2)
+
+    monkeypatch.setattr("builders.cli.build.time.sleep", look)
+    lines = shown(recipe, tmp_path, capsys, "--watch")
+    assert len(looks) == 1
+    assert lines[-1] == [f"finished: {tmp_path / 'shift/tiny'}"]
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_a_reading_that_was_killed_goes_on_and_a_changed_file_is_read_again(phot
     read.clear()
     monkeypatch.setattr(FolderAlbum, "read", lambda of, name: read.append(name) or whole(of, name))
     read_once(album, str(tmp_path / "s"), tmp_path / "work")
-    assert 0 < len(read) <= 41 - 5 * len(kept)
+    assert 0 < len(read) <= 45 - 5 * len(kept), "of a stretch there is one file alone"
     changed = photos / "photo/dog/photo_dog_3.png"
     changed.write_bytes((photos / "art/cat/art_cat_0.png").read_bytes())
     read.clear()
