@@ -123,7 +123,10 @@ class FolderAlbum:
 
     def files(self) -> Iterator[RawFile]:
         for row in self._rows({}):
-            yield RawFile.at(self.root / row["file"], row["file"])
+            file = row["file"]
+            if fault := line_fault(file):
+                raise InputError(f"the name of the file {file!a} in {self.root} {fault}: rename it")
+            yield RawFile.at(self.root / file, file)
 
     def read(self, name: str) -> bytes:
         return self._begin(name, -1)
@@ -188,8 +191,6 @@ class FolderAlbum:
         `1.jpg` and `1.png` need more than their names for keys of their own.
         """
         label, file = row["label"], row["file"]
-        if fault := line_fault(file):
-            raise InputError(f"the name of the file {file!a} in {self.root} {fault}: rename it")
         if self.allowed is not None and label not in self.allowed:
             raise InputError(
                 f"{file} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"

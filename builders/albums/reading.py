@@ -244,7 +244,8 @@ def read_once(
     with TemporaryDirectory(dir=folder, prefix=".list-") as scratch:
         listing = _listing(album.files(), Path(scratch) / "files.arrow")
         cuts = list(_stretches(listing))
-        store = writable(f"{place}/copies-{hash_of_parts(cut.name for cut in cuts)[:DIGITS]}")
+        of = f"{type(album).__name__} {getattr(album, 'code_version', '')}"
+        store = writable(f"{place}/copies-{hash_of_parts([of, *(cut.name for cut in cuts)])[:DIGITS]}")
         kept = folder / f"{store.address.rpartition('/')[2].replace('copies', 'files')}.arrow"
         if not kept.is_file():
             on_listed(0, len(listing))

@@ -89,12 +89,13 @@ def _check_keys(items: ItemTable) -> None:
 
 def folds(items: ItemTable) -> Folds:
     """The fold of the origin of each item."""
-    numbers, names = items.origins
+    numbers, rows = items.origins
     label, nuisance = (
         items.codes("label", items.names("label")),
         items.codes("nuisance", items.names("nuisance")),
     )
     stratum = strata(label.astype(np.int64), nuisance.astype(np.int64), numbers)
+    names = items.columns["origin"].take(pa.array(rows))
     return folds_of_origins(stratum, names)[numbers]
 
 

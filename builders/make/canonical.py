@@ -110,7 +110,8 @@ def planned(recipe: Recipe, items: ItemTable, fold_of: Folds) -> Metadata:
     first[origin] = nuisance
     shared = bool((first[origin] != nuisance).any())
     labels, nuisances = tuple(recipe.album.labels), tuple(shift.nuisances)
-    return Metadata(pa.table(columns), labels, nuisances, recipe.nuisance, shared, recipe.name)
+    rows = pa.table(columns)
+    return Metadata(rows, labels, nuisances, recipe.nuisance, shared, recipe.name, is_planned=True)
 
 
 def _is_every(rows: IntArray, items: ItemTable) -> bool:

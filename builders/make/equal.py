@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from builders.albums import Album, Hashed, LeavesOut
 from builders.items import ItemTable
@@ -20,7 +22,7 @@ from shiftdata.data.format.records import EqualContent
 
 MOST_SETS = 3  # that a message names
 MOST_ITEMS = 4  # of a set
-DIGEST_BYTES = 32
+DIGEST_BYTES, WORD = 32, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,20 +96,28 @@ def listed(album: Album, folder: Path | None = None) -> Listed:
 
 def _equal(items: ItemTable) -> list[IntArray]:
     """The rows of each set of items with equal content, in the order of their first keys."""
-    length = pc.fill_null(pc.binary_length(items.columns["digest"]), 0).to_numpy()
+    digests = items.columns["digest"]
+    length = pc.fill_null(pc.binary_length(digests), 0).to_numpy()
     # Those of a scale are named by their origin, and strong shifts make equal ones by chance.
     rows = np.flatnonzero((length == DIGEST_BYTES) & np.isnan(items.severity))
-    if not len(rows):
-        return []
-    digests = items.columns["digest"].take(pa.array(rows)).cast(pa.binary(DIGEST_BYTES)).combine_chunks()
-    words = np.frombuffer(digests.buffers()[1], ">u8").reshape(-1, 4)
-    order = np.lexsort((rows, *words.T[::-1]))
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
-    starts = np.append(np.flatnonzero(is_new), len(order))
-    several = np.flatnonzero(np.diff(starts) > 1)
-    sets = [rows[order[starts[at] : starts[at + 1]]] for at in several.tolist()]
-    return sorted(sets, key=lambda members: int(members[0]))
+    # Few begin alike, and only these are compared as a whole.
+    begins = _first_words(digests)[rows]
+    order = np.argsort(begins, kind="stable")
+    again = np.flatnonzero(begins[order[1:]] == begins[order[:-1]])
+    rows = np.sort(rows[order[np.union1d(again, again + 1)]])
+    sets: dict[bytes, list[int]] = defaultdict(list)
+    for row, digest in zip(rows.tolist(), digests.take(pa.array(rows)).to_pylist(), strict=True):
+        sets[digest].append(row)
+    return [np.array(members) for members in sets.values() if len(members) > 1]
+
+
+def _first_words(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """The first eight bytes of each digest; zeros for none."""
+    words = [np.empty(0, np.uint64)]
+    for chunk in digests.chunks:
+        begins = pc.binary_slice(pc.fill_null(chunk, bytes(WORD)), 0, WORD)
+        words.append(np.frombuffer(begins.buffers()[2] or b"", np.uint64))
+    return np.concatenate(words)
 
 
 def _bytes_of(digest: str | None) -> bytes | None:

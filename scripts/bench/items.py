@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 RECIPE = """
 import hashlib
@@ -120,10 +121,24 @@ def family(root: int) -> list[int]:
     return found
 
 
-def peak(pid: int) -> int:
-    """The most memory of a process, in MB."""
+def peak(pid: int, field: str = "VmHWM") -> int:
+    """The most memory of a process, in MB: pages of mapped files count, which the system can drop."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) >> 10
+    return int(status.partition(f"{field}:")[2].split()[0]) >> 10
+
+
+class Own(Thread):
+    """Watches the memory of this process that is no page of a file."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most = 0
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            self.most = max(self.most, peak(os.getpid(), "RssAnon"))
+            time.sleep(LOOK / 4)
 
 
 def run(commands: Sequence[Sequence[str]], log: Path) -> tuple[float, list[int], list[int]]:
@@ -166,10 +181,11 @@ def plan(recipe: Path, out: Path) -> None:
     from builders.parts import with_known
     from builders.recipe_files import load_recipe
 
-    begun = time.perf_counter()
+    begun, own = time.perf_counter(), Own()
 
     def said(step: str) -> None:
-        print(f"  {time.perf_counter() - begun:7.0f} s, at most {peak(os.getpid()):,} MB: {step}", flush=True)
+        memory = f"at most {peak(os.getpid()):,} MB, {own.most:,} of its own"
+        print(f"  {time.perf_counter() - begun:7.0f} s, {memory}: {step}", flush=True)
 
     loaded = load_recipe(str(recipe))
     reads = read_once(loaded.album, str(out / "spools"), out / "work")

@@ -89,6 +89,17 @@ def test_keys_whose_hashes_collide_are_not_taken_for_each_other(monkeypatch):
     assert table.find(pa.array(["k0000", "k0002"])).tolist() == [0, -1], "missing rather than wrong"
 
 
+@pytest.mark.parametrize("collide", [False, True])
+def test_origins_are_numbered_by_their_names_even_where_hashes_collide(monkeypatch, collide):
+    if collide:
+        monkeypatch.setattr(module, "hashes64", lambda texts, salt: np.zeros(len(texts), np.uint64))
+    made = [item(number, origin=f"o{number * 7 % 30}") for number in range(100)]
+    numbers, rows = ItemTable.of(made).origins
+    names = [made[row].origin for row in rows]
+    assert len(set(names)) == len(names) == 30
+    assert [names[number] for number in numbers] == [of.origin for of in made]
+
+
 def test_a_block_takes_along_its_own_rows_alone():
     """A worker needs the items of its block; of 14 million others it must get nothing."""
     few, many = (ItemTable.of([item(number) for number in range(count)]) for count in (40, 4000))

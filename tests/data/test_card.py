@@ -138,7 +138,7 @@ def test_more_configs_or_bytes_than_a_card_carries_are_refused_first(
         InputError, match=f"would have {count} virtual configs.*Give the recipe a lower `virtual`"
     ):
         build(str(own), tmp_path / "out", bases=["mini"], workers=1, quiet=True)
-    assert not list(tmp_path.rglob("*.arrow"))  # nothing was rendered
+    assert not list(tmp_path.rglob("spool-*/*/*.arrow"))  # nothing was rendered
 
 
 def test_a_datasheet_is_read_from_toml(tmp_path):

@@ -15,6 +15,7 @@ from PIL import Image
 
 import shiftdata as sd
 from builders.albums.folder import FolderAlbum
+from builders.items import ItemTable
 from builders.make.assign import check_items
 from builders.recipe import Base
 from builders.recipe_files import load_recipe
@@ -35,10 +36,10 @@ def test_an_album_with_such_a_label_is_refused_before_anything_is_built(tmp_path
     recipe = load_recipe(own_recipe(tmp_path, {"a": 2, "b": 2}))
     album = replace(recipe.album, allowed=("a", "b", bad))
     with pytest.raises(InputError, match=r"the label .* of the album of own .*: rename it"):
-        check_items(replace(recipe, album=album), recipe.album.items())
+        check_items(replace(recipe, album=album), ItemTable.of(recipe.album.items()))
     first = recipe.album.items()[0]
     with pytest.raises(InputError, match="the attribution "):
-        check_items(recipe, [replace(first, attribution=f"{bad}x\n")])
+        check_items(recipe, ItemTable.of([replace(first, attribution=f"{bad}x\n")]))
     with pytest.raises(InputError, match=r"the licence .* is not an SPDX identifier"):
         replace(first, license=f"{bad}x\n")
 

@@ -68,7 +68,7 @@ def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
     return dict(zip(names, placed.tolist(), strict=True))
 
 
-def folds_of_origins(stratum: IntArray, names: pa.Array) -> NDArray[np.int8]:
+def folds_of_origins(stratum: IntArray, names: pa.Array | pa.ChunkedArray) -> NDArray[np.int8]:
     """Return the fold of each origin, by its stratum and name; equal hashes are ordered by name."""
     hashes = hashes64(names, "fold")
     order = np.lexsort((hashes, stratum))

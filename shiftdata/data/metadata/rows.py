@@ -73,6 +73,7 @@ class Metadata:
         dataset: has the examples, row by row in this order; None for your own table.
         hidden: the columns that the publisher of the dataset keeps of some rows.
         answers: of these columns, the rows and their values, for whoever has them.
+        is_planned: the rows are those of a dataset that is being built: each origin has one fold.
 
     """
 
@@ -86,6 +87,7 @@ class Metadata:
     base: str = ""
     hidden: tuple[str, ...] = ()
     answers: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
+    is_planned: bool = False
 
     def __len__(self) -> int:
         return len(self.source)
