@@ -21,7 +21,7 @@ from shiftdata.data.metadata.folds import folds_of_origins, hashes64, strata
 from shiftdata.errors import InputError
 
 #: The number of the split of each fold.
-SPLIT_OF_FOLD = np.array([list(SPLITS).index(split_of_fold(fold)) for fold in range(100)])
+SPLIT_OF_FOLD = np.array([list(SPLITS).index(split_of_fold(fold)) for fold in range(100)], np.int64)
 #: The fold of each item.
 Folds: TypeAlias = NDArray[np.int8]
 

@@ -79,19 +79,22 @@ def planned(recipe: Recipe, items: ItemTable, fold_of: Folds) -> Metadata:
     item, nuisance, severity = _cells(recipe, items, assign.pick(items, fold_of, base))
     label = items.codes("label", recipe.album.labels)[item].astype(np.int64)
     split = SPLIT_OF_FOLD[fold_of[item]]
-    group = label * len(shift.nuisances) + nuisance
+    group = (label * len(shift.nuisances) + nuisance).astype(np.int32)
     of_item = items.columns if _is_every(item, items) else items.columns.take(pa.array(item))
-    names = pa.array(shift.nuisances, pa.string()).take(pa.array(nuisance))
     key, unit = of_item["key"], of_item["key"]
-    if recipe.severities:  # a trajectory has an origin, or an item, under one nuisance
-        unit = pc.if_else(pc.is_null(of_item["severity"]), of_item["key"], of_item["origin"])
-        unit = pc.binary_join_element_wise(unit, names, " ")
-    if recipe.severities or (items.codes("nuisance")[item] < 0).any():
+    if recipe.severities or (items.codes("nuisance") < 0).any():
+        names = pa.array(shift.nuisances, pa.string()).take(pa.array(nuisance))
         # Where an item comes with its nuisance, its row has its key; else this one is as unique.
         key = pc.binary_join_element_wise(key, names, pa.array(severity).cast(pa.string()), " ")
-        unit = unit if recipe.severities else key
-    steps = np.unique(severity)
-    cell = (split * (int(group.max(initial=0)) + 1) + group) * len(steps) + np.searchsorted(steps, severity)
+        if recipe.severities:  # a trajectory has an origin, or an item, under one nuisance
+            unit = pc.if_else(pc.is_null(of_item["severity"]), unit, of_item["origin"])
+            unit = pc.binary_join_element_wise(unit, names, " ")
+        else:
+            unit = key
+    cell: IntArray = split * (int(group.max(initial=0)) + 1) + group
+    if recipe.severities:
+        steps, step = np.unique(severity, return_inverse=True)
+        cell = cell * len(steps) + step
     columns = {
         "key": key,
         "split": pa.array(list(SPLITS)).take(pa.array(split)),
@@ -99,16 +102,18 @@ def planned(recipe: Recipe, items: ItemTable, fold_of: Folds) -> Metadata:
         "label": pa.array(label),
         recipe.nuisance: pa.array(nuisance),
         "severity": pa.array(severity) if recipe.severities else pa.nulls(len(item), pa.float64()),
-        "group": pa.array(group.astype(np.int32)),
+        "group": pa.array(group),
         "origin": of_item["origin"],
         "quantile": pa.array(quantiles(cell, hashes64(unit, "quantile"))),
         **({"trajectory": unit} if recipe.severities else {}),
         **({"params": of_item["source"]} if _reads_params(recipe) else {}),
     }
-    origin = items.origins[0][item]
-    first = np.full(int(origin.max(initial=-1)) + 1, -1)
-    first[origin] = nuisance
-    shared = bool((first[origin] != nuisance).any())
+    origin, of_origin = items.origins
+    shared = len(of_origin) < len(item)  # else each has one row
+    if shared:
+        last = np.full(len(of_origin), -1)
+        last[origin[item]] = nuisance
+        shared = bool((last[origin[item]] != nuisance).any())
     labels, nuisances = tuple(recipe.album.labels), tuple(shift.nuisances)
     rows = pa.table(columns)
     return Metadata(rows, labels, nuisances, recipe.nuisance, shared, recipe.name, is_planned=True)
@@ -123,6 +128,8 @@ def _cells(recipe: Recipe, items: ItemTable, picked: IntArray) -> tuple[IntArray
     """Item, nuisance and severity of each row that some items make."""
     shift, own = recipe.shift, items.codes("nuisance", recipe.shift.nuisances)[picked]
     steps = np.array(recipe.severities or (0.0,))
+    if not recipe.severities and (own >= 0).all():  # a row an item, of which there may be millions
+        return picked, own.astype(np.int64), np.broadcast_to(0.0, len(picked))
     if isinstance(shift, SomeNuisances):
         number = {name: at for at, name in enumerate(shift.nuisances)}
         given = [[number[name] for name in shift.nuisances_of(item)] for item in items.take(picked)]
