@@ -95,8 +95,9 @@ def folds(items: ItemTable) -> Folds:
         items.codes("nuisance", items.names("nuisance")),
     )
     stratum = strata(label.astype(np.int64), nuisance.astype(np.int64), numbers)
-    names = items.columns["origin"].take(pa.array(rows))
-    return folds_of_origins(stratum, names)[numbers]
+    origins = items.columns["origin"]
+    hashes = hashes64(origins, "fold")[rows]
+    return folds_of_origins(stratum, hashes, lambda: origins.take(pa.array(rows)))[numbers]
 
 
 def check_splits(recipe: Recipe, items: ItemTable, fold_of: Folds) -> None:

@@ -108,15 +108,26 @@ def planned(recipe: Recipe, items: ItemTable, fold_of: Folds) -> Metadata:
         **({"trajectory": unit} if recipe.severities else {}),
         **({"params": of_item["source"]} if _reads_params(recipe) else {}),
     }
-    origin, of_origin = items.origins
-    shared = len(of_origin) < len(item)  # else each has one row
-    if shared:
-        last = np.full(len(of_origin), -1)
-        last[origin[item]] = nuisance
-        shared = bool((last[origin[item]] != nuisance).any())
+    numbered = _origins(items, item)
+    last = np.full(len(numbered[1]), -1)
+    last[numbered[0]] = nuisance
+    shared = bool((last[numbered[0]] != nuisance).any())
     labels, nuisances = tuple(recipe.album.labels), tuple(shift.nuisances)
     rows = pa.table(columns)
-    return Metadata(rows, labels, nuisances, recipe.nuisance, shared, recipe.name, is_planned=True)
+    return Metadata(rows, labels, nuisances, recipe.nuisance, shared, recipe.name, numbered_origins=numbered)
+
+
+def _origins(items: ItemTable, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The number of the origin of each row of items, among the origins of these rows, and a row of each."""
+    if _is_every(rows, items):
+        return items.origins
+    numbers = items.origins[0][rows]
+    is_present = np.zeros(len(items.origins[1]), bool)
+    is_present[numbers] = True
+    number = (np.cumsum(is_present) - 1)[numbers]
+    first = np.empty(int(is_present.sum()), np.int64)
+    first[number[::-1]] = np.arange(len(rows))[::-1]
+    return number, first
 
 
 def _is_every(rows: IntArray, items: ItemTable) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -64,23 +64,26 @@ def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
     if not rows:
         return {}
     (_, label), (_, nuisance), (names, origin) = (_numbered(column) for column in zip(*rows, strict=True))
-    placed = folds_of_origins(strata(label, nuisance, origin), pa.array(names, pa.large_string()))
+    placed = folds_of_origins(
+        strata(label, nuisance, origin), hashes64(names, "fold"), lambda: pa.array(names)
+    )
     return dict(zip(names, placed.tolist(), strict=True))
 
 
-def folds_of_origins(stratum: IntArray, names: pa.Array | pa.ChunkedArray) -> NDArray[np.int8]:
-    """Return the fold of each origin, by its stratum and name; equal hashes are ordered by name."""
-    hashes = hashes64(names, "fold")
+def folds_of_origins(
+    stratum: IntArray, hashes: NDArray[np.uint64], names: Callable[[], pa.Array | pa.ChunkedArray]
+) -> NDArray[np.int8]:
+    """Return the fold of each origin, by its stratum and `hashes64(names, "fold")`; equal ones by name."""
     order = np.lexsort((hashes, stratum))
     same = np.flatnonzero((np.diff(stratum[order]) == 0) & (np.diff(hashes[order].astype(np.int64)) == 0))
     if len(same):  # of 14 million names one time in a hundred thousand
-        by_name = np.empty(len(names), np.int64)
-        by_name[pc.sort_indices(names).to_numpy()] = np.arange(len(names))
+        by_name = np.empty(len(hashes), np.int64)
+        by_name[pc.sort_indices(names()).to_numpy()] = np.arange(len(hashes))
         order = np.lexsort((by_name, hashes, stratum))
     counts = np.bincount(stratum)
     starts = np.repeat(np.cumsum(counts) - counts, counts)
-    fold = np.empty(len(names), np.int8)
-    fold[order] = 100 * (np.arange(len(names)) - starts) // np.repeat(counts, counts)
+    fold = np.empty(len(hashes), np.int8)
+    fold[order] = 100 * (np.arange(len(hashes)) - starts) // np.repeat(counts, counts)
     return fold
 
 
@@ -104,10 +107,10 @@ def hashes64(names: Sequence[str] | pa.Array | pa.ChunkedArray, *salt: str | int
         encoded = str(part).encode()
         salted.update(b"%d:%s" % (len(encoded), encoded))
     kind, begun = pa.large_string(), salted.copy
-    column = pa.array(names, kind) if isinstance(names, Sequence) else names.cast(kind)
+    column = pa.array(names, kind) if isinstance(names, Sequence) else names
     result = np.empty(len(column), np.uint64)
     for start in range(0, len(column), AT_ONCE):
-        part = column.slice(start, AT_ONCE)
+        part = column.slice(start, AT_ONCE).cast(kind)  # of all at once it would be a copy
         texts = pc.binary_join_element_wise(pc.binary_length(part).cast(kind), part, pa.scalar(":", kind))
         digests = []
         for text in texts.cast(pa.large_binary()).to_pylist():

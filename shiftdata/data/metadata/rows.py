@@ -73,7 +73,8 @@ class Metadata:
         dataset: has the examples, row by row in this order; None for your own table.
         hidden: the columns that the publisher of the dataset keeps of some rows.
         answers: of these columns, the rows and their values, for whoever has them.
-        is_planned: the rows are those of a dataset that is being built: each origin has one fold.
+        numbered_origins: of rows of which each origin has one fold, as of a dataset that is being built: the
+            number of each row's origin, and a row of each origin.
 
     """
 
@@ -87,7 +88,7 @@ class Metadata:
     base: str = ""
     hidden: tuple[str, ...] = ()
     answers: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
-    is_planned: bool = False
+    numbered_origins: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -276,11 +277,18 @@ class Metadata:
     @property
     def origin(self) -> Array:
         """The number of each row's origin."""
-        return self._origins[0]
+        return self._origins[0] if self.numbered_origins is None else self.numbered_origins[0]
+
+    @property
+    def n_origins(self) -> int:
+        """The number of origins."""
+        return len(self._origins[1] if self.numbered_origins is None else self.numbered_origins[1])
 
     @property
     def origin_names(self) -> pa.Array:
-        return self._origins[1]
+        if self.numbered_origins is None:
+            return self._origins[1]
+        return joined_texts(self.take(["origin"], self.numbered_origins[1])["origin"])
 
     @cached_property
     def strata(self) -> Array:
@@ -296,7 +304,7 @@ class Metadata:
         """Mask of the rows whose origin occurs under several nuisances."""
         if not self.origins_shared:
             return np.zeros(len(self), bool)
-        several = np.zeros(len(self.origin_names), bool)
+        several = np.zeros(self.n_origins, bool)
         last = np.empty(len(several), np.int64)  # a nuisance of each origin: another one means several
         last[self.origin] = self.nuisance
         several[self.origin[last[self.origin] != self.nuisance]] = True

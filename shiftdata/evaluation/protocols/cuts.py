@@ -86,7 +86,7 @@ def cut_within(
     `may_lack` is a part that need not have an origin of each stratum.
     """
     origin, ends = metadata.origin[indices], sorted({end for share in shares.values() for end in share})
-    sizes = np.bincount(origin, minlength=len(metadata.origin_names))
+    sizes = np.bincount(origin, minlength=metadata.n_origins)
     present = np.flatnonzero(sizes)
     stratum = np.unique(metadata.strata[present], return_inverse=True)[1]
     order = np.lexsort((hashes64(metadata.origin_names.take(pa.array(present)), salt, seed), stratum))

@@ -140,7 +140,7 @@ def _set_report(task: TaskRows, rows: RowSet) -> SetReport:
         return np.bincount(codes[mask], weights, minlength=length).astype(np.int64)
 
     counts = counted(group, group >= 0, len(rows.expected))
-    origins = np.zeros(len(metadata.origin_names), bool)
+    origins = np.zeros(metadata.n_origins, bool)
     origins[metadata.origin[rows.indices]] = True
     return SetReport(
         roles=rows.roles,

@@ -207,14 +207,12 @@ def check_leaks(task: TaskRows, *, warn: bool = False) -> bool:
 def leaking_origins(task: TaskRows) -> list[int]:
     """Return the numbers of the origins that are on two sides."""
     metadata = task.metadata
-    if metadata.dataset is not None or metadata.is_planned:
+    if metadata.dataset is not None or metadata.numbered_origins is not None:
         # An origin of a dataset has one fold: sides that share no fold share no origin.
         fold = metadata.columns["fold"].view(np.uint8)
         if not _on_two_sides(task, fold, 256).any():
             return []
-    shared: list[int] = np.flatnonzero(
-        _on_two_sides(task, metadata.origin, len(metadata.origin_names))
-    ).tolist()
+    shared: list[int] = np.flatnonzero(_on_two_sides(task, metadata.origin, metadata.n_origins)).tolist()
     return shared
 
 
