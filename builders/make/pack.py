@@ -62,7 +62,7 @@ from shiftdata.files import remove
 from shiftdata.threads import available_cores
 
 #: Bytes of a spool below which this process is done before others have started.
-BYTES_TO_SHARE = 256 << 20
+SMALL = 256 << 20
 #: What a killed process has left in the dataset's folder that may be used again.
 KEPT = ("data", "metadata")
 
@@ -100,7 +100,9 @@ def pack(
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name not in KEPT:
             remove(path)
-    plans, dropped = _do_jobs(rendered, plain, folder, work, _shared(rendered, executor, rank), on_rows)
+    is_small = rank == ALONE and _is_small(rendered)
+    shared = _shared(rendered, executor or Here(), rank, is_small=is_small)
+    plans, dropped = _do_jobs(rendered, plain, folder, work, shared, on_rows, in_memory=is_small)
     files, sizes = dict[str, FileRecord](), dict[str, IntArray]()
     for plan in plans:
         records, of_rows = join(plan, folder)
@@ -137,16 +139,19 @@ def help_to_pack(rendered: Rendered, work: Path, executor: Executor, rank: Rank)
             deque(_done(rendered, plain, in_turn(stages), Ranks(executor, rank, missing)), maxlen=0)
 
 
-def _shared(rendered: Rendered, executor: Executor | None, rank: Rank) -> Executor:
-    """The executor of packing: threads of this process if they are done before others have started."""
+def _is_small(rendered: Rendered) -> bool:
+    """Return True if this process is done before others have started, with all examples in memory."""
+    names = [name for of_base in rendered.blocks.values() for name in of_base]
+    return not names or len(names) * rendered.spool.size(names[0]) < SMALL
+
+
+def _shared(rendered: Rendered, executor: Executor, rank: Rank, *, is_small: bool) -> Executor:
+    """The executor of packing."""
     if isinstance(executor, Ray) and rendered.spool.files.is_far:
         executor = Pool(available_cores())  # nodes that share an object store alone do not see these files
-    if rank != ALONE and executor is not None:
-        return Ranks(executor, rank, missing)
-    names = [name for of_base in rendered.blocks.values() for name in of_base]
-    if not names or len(names) * rendered.spool.size(names[0]) < BYTES_TO_SHARE:
+    if is_small:
         return Threads(executor.workers) if isinstance(executor, Pool) else Here()
-    return executor or Here()
+    return executor if rank == ALONE else Ranks(executor, rank, missing)
 
 
 def _do_jobs(
@@ -156,6 +161,8 @@ def _do_jobs(
     work: Path,
     executor: Executor,
     on_rows: Callable[[int], object],
+    *,
+    in_memory: bool,
 ) -> tuple[list[Plan], dict[str, Sequence[tuple[str, str]]]]:
     """Read the blocks, plan the bases, write their files; return the plans, and what each base dropped."""
     read = {name: dict[int, Described]() for name in rendered.blocks}
@@ -168,13 +175,13 @@ def _do_jobs(
         for name, parts in read.items():
             ordered = [parts.pop(number) for number in sorted(parts)]
             plan, dropped[name] = _plan(rendered, plain, name, ordered, folder, work, versions)
-            plans.append(plan)
+            plans.append(replace(plan, spool=rendered.spool) if in_memory else plan)
             for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
                 pool.release_unused()  # each of the two would keep what the other needs next
         _remove_stale(plans, folder, work)
         yield from jobs_left(plans, folder)
 
-    for job, result in _done(rendered, plain, jobs(), executor):
+    for job, result in _done(rendered, plain, jobs(), executor, in_memory=in_memory):
         if isinstance(result, Described):
             read[job.base][job.number] = result
         else:
@@ -183,11 +190,12 @@ def _do_jobs(
 
 
 def _done(
-    rendered: Rendered, plain: Manifest, jobs: Iterator[Any], executor: Executor
+    rendered: Rendered, plain: Manifest, jobs: Iterator[Any], executor: Executor, *, in_memory: bool = False
 ) -> Iterator[tuple[Any, Result]]:
     """Yield jobs of both kinds, of which mypy knows no union here, with their results."""
     filtered = rendered.recipe.filters is not None
-    work = alike(partial(worker, rendered.spool, plain, filtered=filtered), rendered.versions)
+    do = partial(worker, rendered.spool, plain, filtered=filtered, in_memory=in_memory)
+    work = alike(do, rendered.versions)
     with closing(executor.run(work, jobs)) as done:
         yield from done
 

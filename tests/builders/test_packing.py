@@ -17,6 +17,7 @@ from builders.make.build import build
 from builders.make.packing import jobs as packing
 from builders.make.packing import planning
 from builders.make.packing.jobs import Job
+from builders.make.packing.plan import whole_blocks
 from builders.make.packing.runs import Runs, is_whole, write_run
 from builders.spool import Spool
 from shiftdata.data.executors import Executor, Here, Pool, Rank, Ray
@@ -60,7 +61,7 @@ class Stopping(Executor):
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
     """Let a small dataset have several runs and shards, and be packed by any executor."""
-    patch.setattr(pack, "BYTES_TO_SHARE", 0)
+    patch.setattr(pack, "SMALL", 0)
     patch.setattr(planning, "BYTES_OF_RUN", 200_000)
     patch.setattr(writer, "BYTES_PER_SHARD", 50_000)
     patch.setattr(writer, "BYTES_OF_GROUP", 1)
@@ -191,7 +192,7 @@ def test_another_rank_helps_and_what_it_does_is_not_done_again(whole, recipe, re
     helped = Stopping(1000)
     given: list[pack.Rendered] = []
     with monkeypatch.context() as patch:
-        patch.setattr(pack, "_shared", lambda rendered, *_: given.append(rendered) or Stopping(0))
+        patch.setattr(pack, "_shared", lambda rendered, *_, **__: given.append(rendered) or Stopping(0))
         with pytest.raises(StopError):
             build(str(recipe), rendered, workers=1, quiet=True)
     pack.help_to_pack(given[0], rendered / ".work/tiny", helped, Rank(1, 2))
@@ -249,7 +250,7 @@ def packed(
     begins, paths = np.cumsum([0, *counts]), []
     for start in range(0, len(names), each):
         mine = slice(start, start + each)
-        tables = packing._whole(spool, names[mine], counts[mine])
+        tables = whole_blocks(spool, names[mine], counts[mine])
         paths.append(folder / f"{start}")
         write_run(paths[-1], tables, places[begins[start] : begins[min(start + each, len(names))]])
     return Runs(paths)

@@ -7,6 +7,7 @@ left is not made again.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -14,9 +15,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from builders.make.packing.plan import FILES, RUNS, Plan
+from builders.make.packing.plan import FILES, RUNS, Plan, whole_blocks
 from builders.make.packing.rows import Described, Stretch, described
-from builders.make.packing.runs import COLUMNS, is_whole, write_run
+from builders.make.packing.runs import is_whole, write_run
 from builders.spool import Spool, sealed, unsealed
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors import BARRIER, Barrier
@@ -162,14 +163,30 @@ def read_output(job: Job) -> Output | None:
     return Output(record, table["number"].to_numpy())
 
 
-def worker(spool: Spool, manifest: Manifest, *, filtered: bool) -> Callable[[AnyJob], Result]:
-    """Return the function that reads a stretch, or does a job of a plan and counts the rows it finished."""
+def worker(
+    spool: Spool, manifest: Manifest, *, filtered: bool, in_memory: bool = False
+) -> Callable[[AnyJob], Result]:
+    """Return the function that reads a stretch, or does a job of a plan and counts the rows it finished.
+
+    `in_memory` says that the examples of a base may be held for its jobs, by the threads of this process.
+    """
+    opened, lock = dict[Path, Plan](), threading.Lock()
+
+    def plan_of(job: Job) -> Plan:
+        if not in_memory:
+            return Plan(job.folder, manifest)
+        with lock:
+            if job.folder not in opened:
+                opened.clear()  # of the base before
+                opened[job.folder] = Plan(job.folder, manifest, spool)
+                _ = opened[job.folder].values
+            return opened[job.folder]
 
     def do(job: AnyJob) -> Result:
         if isinstance(job, Stretch):
             return described(spool, manifest, job, filtered=filtered)
         try:
-            return 0 if job.sign.exists() else _do(Plan(job.folder, manifest), spool, job)
+            return 0 if job.sign.exists() else _do(plan_of(job), spool, job)
         except (OSError, IntegrityError):
             # Another rank did the job too, and then what it needs was removed.
             if job.sign.exists() or not (job.folder / RUNS).exists():
@@ -182,7 +199,7 @@ def worker(spool: Spool, manifest: Manifest, *, filtered: bool) -> Callable[[Any
 def _do(plan: Plan, spool: Spool, job: Job) -> int:
     if job.kind == "run":
         names, counts, places = plan.blocks(job.number)
-        write_run(job.sign, _whole(spool, names, counts), places)
+        write_run(job.sign, whole_blocks(spool, names, counts), places)
         return 0
     rows = plan.ordered(job.split)
     if job.kind == "shard":
@@ -197,14 +214,6 @@ def _do(plan: Plan, spool: Spool, job: Job) -> int:
     record = write_pointers(job.file, rows, _offsets(plan, job.split), plan.manifest, measure)
     _write_output(job, Output(record, np.concatenate(sizes)))
     return 0
-
-
-def _whole(spool: Spool, blocks: Sequence[str], counts: Sequence[int]) -> Iterator[pa.Table]:
-    """Examples and params of each block, which has as many rows as it had when it was gathered."""
-    for block, count, (table, _) in zip(blocks, counts, spool.blocks(blocks), strict=True):
-        if len(table) != count:
-            raise IntegrityError(f"{spool.path(block)} has changed meanwhile: run the same command again")
-        yield table.select(COLUMNS)
 
 
 def join(plan: Plan, folder: Path) -> tuple[dict[str, FileRecord], dict[str, IntArray]]:

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.make.packing.runs import Column, Runs
+from builders.make.packing.runs import COLUMNS, Column, Held, Runs
+from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import added
 from shiftdata.data.format.licenses import row_license
@@ -27,6 +28,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_file
 from shiftdata.data.format.schema import SPLITS, columns
 from shiftdata.data.format.writer import Ordered, Shard
+from shiftdata.errors import IntegrityError
 from shiftdata.files import remove
 from shiftdata.untrusted.texts import read_json
 
@@ -52,10 +54,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Plan:
-    """An opened plan. Of `manifest`, the roles, the names and the materials count."""
+    """An opened plan. Of `manifest`, the roles, the names and the materials count.
+
+    A `spool` is given if its examples fit into the memory of this process: then no run is needed.
+    """
 
     folder: Path
     manifest: Manifest
+    spool: Spool | None = None
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -76,8 +82,8 @@ class Plan:
 
     @property
     def runs(self) -> int:
-        """The number of runs."""
-        return len(self._numbers["run_blocks"]) - 1
+        """The number of runs that are needed."""
+        return 0 if self.spool is not None else len(self._numbers["run_blocks"]) - 1
 
     def run_path(self, number: int) -> Path:
         """The file of a run."""
@@ -110,7 +116,7 @@ class Plan:
         first, stop = self.spans[split].rows
 
         def read(column: Column, start: int, end: int) -> pa.BinaryArray:
-            return self._runs.read(column, first + start, first + end)
+            return self.values.read(column, first + start, first + end)
 
         return Ordered(
             lengths=self._numbers["sizes"][first:stop],
@@ -120,8 +126,14 @@ class Plan:
         )
 
     @cached_property
-    def _runs(self) -> Runs:
-        return Runs([self.run_path(number) for number in range(self.runs)])
+    def values(self) -> Runs | Held:
+        """Examples and params of all rows."""
+        if self.spool is None:
+            return Runs([self.run_path(number) for number in range(self.runs)])
+        numbers = range(len(self._numbers["run_blocks"]) - 1)
+        parts = [self.blocks(number) for number in numbers]
+        tables = (table for names, counts, _ in parts for table in whole_blocks(self.spool, names, counts))
+        return Held(tables, np.concatenate([places for _, _, places in parts]))
 
     @cached_property
     def _numbers(self) -> dict[str, IntArray]:
@@ -174,6 +186,14 @@ class Plan:
         parts = (divmod(pair, none + 1) for pair in distinct.tolist())
         joined = [self._license(texts.dictionary[text].as_py(), name) for text, name in parts]
         return pa.array(joined, pa.string()).take(pa.array(number))
+
+
+def whole_blocks(spool: Spool, blocks: Sequence[str], counts: Sequence[int]) -> Iterator[pa.Table]:
+    """Examples and params of each block, which has as many rows as it had when it was gathered."""
+    for block, count, (table, _) in zip(blocks, counts, spool.blocks(blocks), strict=True):
+        if len(table) != count:
+            raise IntegrityError(f"{spool.path(block)} has changed meanwhile: run the same command again")
+        yield table.select(COLUMNS)
 
 
 def plans_in(work: Path) -> list[Path]:

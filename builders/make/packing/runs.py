@@ -98,6 +98,21 @@ class Runs:
         return values if len(pieces) == 1 else values.take(pa.array(np.argsort(np.concatenate(places))))
 
 
+class Held:
+    """Examples and params of a base in memory, by the place of their row; several threads may read."""
+
+    def __init__(self, tables: Iterable[pa.Table], places: IntArray) -> None:
+        rows = pa.concat_tables(tables)
+        self._values = {name: rows[name].combine_chunks() for name in COLUMNS}
+        placed = np.flatnonzero(places >= 0)
+        self._rows = np.empty(len(placed), np.int64)
+        self._rows[places[placed]] = placed
+
+    def read(self, column: Column, start: int, stop: int) -> pa.BinaryArray:
+        """Return the values from one place to before another."""
+        return self._values[column].take(pa.array(self._rows[start:stop])).cast(pa.binary())
+
+
 class _Run:
     """An open run: only the pages of its lists that are needed are in memory."""
 
