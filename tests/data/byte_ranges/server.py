@@ -35,6 +35,8 @@ class Served:
     faulty: str = "/data/"
     versions: bool = False  # whether it sends an ETag
     several: str = ""  # how it answers several ranges: a word of `PARTS`, or "" for the whole file
+    #: Whole files that it gave instead of several ranges, of which a client reads no more than the head.
+    unasked: list[tuple[str, int]] = field(default_factory=list)
     busy: int = 0
     most_busy: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -83,7 +85,8 @@ class Ranges(BaseHTTPRequestHandler):
         fault = self.served.next_fault(self.path) if body else "well"
         asked = self.headers.get("Range")
         start, end = 0, len(data)
-        if asked and "," in asked and fault != "whole":
+        several = bool(asked and "," in asked) and fault != "whole"
+        if several:
             if self.served.several:
                 self.parts(data, asked, fault)
                 return
@@ -107,7 +110,7 @@ class Ranges(BaseHTTPRequestHandler):
             self.send_header("ETag", f'"{file.stat().st_mtime_ns}-{len(data)}"')
         self.end_headers()
         if body:
-            self.served.bodies.append((self.path, len(part)))
+            (self.served.unasked if several else self.served.bodies).append((self.path, len(part)))
             self.wfile.write(part)
         self.close_connection = fault == "cut"
 
