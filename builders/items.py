@@ -64,7 +64,7 @@ class Known(Protocol):
     def known(self) -> pa.Table:
         """A row for each file, with the columns of `OF_FILE`."""
 
-    def rows_of(self, names: Sequence[str], /) -> IntArray:
+    def rows_of(self, names: pa.Array, /) -> IntArray:
         """The row of each file."""
 
 
@@ -96,8 +96,7 @@ class ItemTable(Sequence[Item]):
         with TemporaryDirectory(dir=folder, prefix=".items-", ignore_cleanup_errors=True) as scratch:
             path = Path(scratch) / "items.arrow"
             _write_sorted(runs, path, names)
-            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-                return cls(reader.read_all())
+            return cls(mapped(path))
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -119,8 +118,6 @@ class ItemTable(Sequence[Item]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ItemTable | tuple) and [*self] == [*other]
-
-    __hash__ = None  # type: ignore[assignment]  # two tables are equal by their rows
 
     def __repr__(self) -> str:
         return f"{len(self):,} items" + (f" from {self[0].key} to {self[-1].key}" if len(self) else "")
@@ -197,7 +194,7 @@ class ItemTable(Sequence[Item]):
     def origins(self) -> tuple[IntArray, IntArray]:
         """The number of each row's origin, and a row of each origin.
 
-        Origins are told apart by the hashes of their names: a table of the names would take gigabytes.
+        Hashes of their names distinguish them: a table of the names would take gigabytes.
         """
         hashes = hashes64(self.columns["origin"], "origin")
         order = np.argsort(hashes, kind="stable")
@@ -229,24 +226,42 @@ class ItemTable(Sequence[Item]):
 
     def find(self, keys: pa.Array | pa.ChunkedArray) -> IntArray:
         """The row of each key; -1 for one that no item has."""
-        hashes, order = self._hashes
-        wanted = hashes64(keys, "item")
-        rows = order[np.minimum(np.searchsorted(hashes, wanted), len(order) - 1)]
-        found = self.columns["key"].take(pa.array(rows)).cast(pa.string())
-        is_same = pc.equal(found, keys.cast(pa.string())).to_numpy(zero_copy_only=False)
-        return np.where(is_same, rows, -1)
+        return self._index.find(keys)
 
     @cached_property
-    def _hashes(self) -> tuple[NDArray[np.uint64], IntArray]:
-        """The hashes of all keys, sorted, and the row of each: an index of 16 bytes an item."""
-        hashes = hashes64(self.columns["key"], "item")
-        order = np.argsort(hashes, kind="stable")
-        return hashes[order], order
+    def _index(self) -> TextIndex:
+        return TextIndex(self.columns["key"])
 
     def with_column(self, name: str, values: pa.Array | pa.ChunkedArray) -> ItemTable:
         """The same items with another column."""
         at = self.columns.schema.get_field_index(name)
         return ItemTable(self.columns.set_column(at, COLUMNS.field(name), values))
+
+
+class TextIndex:
+    """Finds the rows of texts in a column of different ones, by hashes: 16 bytes a row."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+        hashes = hashes64(column, "index")
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
+
+    def find(self, texts: pa.Array | pa.ChunkedArray) -> IntArray:
+        """The row of each text; -1 for one that is not there, or whose hash another text has too."""
+        if not len(self._order):
+            return np.full(len(texts), -1)
+        places = np.searchsorted(self._hashes, hashes64(texts, "index"))
+        rows = self._order[np.minimum(places, len(self._order) - 1)]
+        found = self._column.take(pa.array(rows)).cast(pa.string())
+        is_same = pc.equal(found, texts.cast(pa.string())).to_numpy(zero_copy_only=False)
+        return np.where(is_same, rows, -1)
+
+
+def mapped(path: Path) -> pa.Table:
+    """Open an Arrow file: its pages are in memory when they are used."""
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return reader.read_all()
 
 
 def _empty() -> pa.Table:
@@ -273,7 +288,8 @@ def _run(items: Sequence[Item], names: dict[str, dict[str | None, int]], reads: 
     if reads is None:
         values |= {name: [None] * len(items) for name in OF_FILE}
     else:
-        known = reads.known.take(pa.array(reads.rows_of([str(item.source["file"]) for item in items])))
+        files = pa.array([str(item.source["file"]) for item in items], pa.string())
+        known = reads.known.take(pa.array(reads.rows_of(files)))
         values |= {name: known[name].combine_chunks() for name in OF_FILE}
     columns = {name: pa.array(values[name]).cast(_stored(name)) for name in COLUMNS.names}
     rows = pa.table(columns)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NoReturn
 
@@ -177,8 +177,9 @@ class FolderAlbum:
 
     def _pictures(self, left_out: dict[str, str]) -> Iterator[Mapping[str, str]]:
         """The rows of files that begin as a picture does; the others are left out."""
-        for row, (file, fault) in zip(self._rows(left_out), self.reads.faults(), strict=False):
-            if row["file"] != file:
+        for row, read in zip_longest(self._rows(left_out), self.reads.faults()):
+            file, fault = read or ("its end", "")
+            if row is None or row["file"] != file:
                 raise InputError(f"{self.root} changed while it was listed, at {file}: run again")
             if fault:
                 left_out[file] = fault

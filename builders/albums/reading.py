@@ -24,16 +24,14 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from builders.items import Copy, ItemTable
+from builders.items import Copy, ItemTable, TextIndex, mapped
 from builders.objects import Writable, writable
 from builders.sample import Example, Item
 from builders.spool import sealed, unsealed
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors import ALONE, Rank, Ranks, Threads
-from shiftdata.data.metadata.folds import hashes64
-from shiftdata.errors import IntegrityError, LockedError, StorageError
+from shiftdata.errors import InputError, IntegrityError, LockedError, StorageError
 from shiftdata.files import locked, whole_file
 from shiftdata.stable import hash64, hash_of_parts
 from shiftdata.threads import ahead, available_cores, in_threads
@@ -67,16 +65,21 @@ KNOWN = pa.schema(
 
 def copies_of(album: object) -> Copies | None:
     """Return the place of the copies that a build has made of an album's files."""
-    reads = vars(album).get("reads")  # asked for as an attribute, it would read them
+    # Asked for as an attribute, it would read them; an album of somebody's own may have slots.
+    reads = getattr(album, "__dict__", {}).get("reads")
     return reads.copies if isinstance(reads, Reads) else None
 
 
 def contents(album: OfFiles, items: ItemTable) -> Iterator[bytes]:
     """Yield the bytes of the file of each item: its copy, or else the file itself."""
-    copies = copies_of(album)
-    for item, copy in zip(items, items.copies(), strict=True):
-        data = copies.read(copy) if copies and copy else None
+    for item, data in with_copies(items, copies_of(album)):
         yield album.read(str(item.source["file"])) if data is None else data
+
+
+def with_copies(items: ItemTable, copies: Copies | None) -> Iterator[tuple[Item, bytes | None]]:
+    """Yield each item with the bytes of its raw file, where those were copied."""
+    for item, copy in zip(items, items.copies(), strict=True):
+        yield item, copies.read(copy) if copies and copy else None
 
 
 class RawFile(NamedTuple):
@@ -169,20 +172,16 @@ class Reads:
         for batch in self.known.select(["name", "fault"]).to_batches(max_chunksize=AT_ONCE):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
-    def rows_of(self, names: Sequence[str] | pa.Array | pa.ChunkedArray) -> IntArray:
-        """The row of each file; -1 for one that was not read."""
-        hashes, order = self._by_name
-        if not len(order):
-            return np.full(len(names), -1)
-        places = np.searchsorted(hashes, wanted := hashes64(names, "file"))
-        places = np.minimum(places, len(order) - 1)
-        return np.where(hashes[places] == wanted, order[places], -1)
+    def rows_of(self, names: pa.Array) -> IntArray:
+        """The row of each file, which must have been read."""
+        rows = self._index.find(names)
+        if len(lost := np.flatnonzero(rows < 0)):
+            raise InputError(f"{names[int(lost[0])].as_py()} came while files were listed: run again")
+        return rows
 
     @cached_property
-    def _by_name(self) -> tuple[NDArray[np.uint64], IntArray]:
-        hashes = hashes64(self.known["name"], "file")
-        order = np.argsort(hashes, kind="stable")
-        return hashes[order], order
+    def _index(self) -> TextIndex:
+        return TextIndex(self.known["name"])
 
     @property
     def copies(self) -> Copies | None:
@@ -254,7 +253,7 @@ def read_once(
             _gather(store, cuts, kept)
             for old in {*folder.glob("files-*.arrow")} - {kept}:  # of files that have changed
                 old.unlink(missing_ok=True)
-    return Reads(_mapped(kept), store, tuple(cut.name for cut in cuts), folder)
+    return Reads(mapped(kept), store, tuple(cut.name for cut in cuts), folder)
 
 
 def _listing(files: Iterable[RawFile], path: Path) -> pa.Table:
@@ -263,12 +262,7 @@ def _listing(files: Iterable[RawFile], path: Path) -> pa.Table:
         given = iter(files)
         for few in iter(lambda: list(islice(given, AT_ONCE)), []):
             writer.write_batch(pa.record_batch(list(map(pa.array, zip(*few, strict=True))), schema=LISTED))
-    return _mapped(path)
-
-
-def _mapped(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-        return reader.read_all()
+    return mapped(path)
 
 
 def _stretches(listing: pa.Table) -> Iterator[Stretch]:

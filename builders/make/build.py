@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from builders.albums.reading import OfFiles, copies_of, read_once
+from builders.albums.reading import OfFiles, copies_of, read_once, with_copies
 from builders.describe.renderings import describe, description_of
 from builders.filters import Filters
 from builders.filters.scorers import View
@@ -29,7 +29,7 @@ from builders.make.equal import Listed, listed
 from builders.make.pack import Rendered, help_to_pack, pack
 from builders.make.packing.plan import remove_plans
 from builders.make.progress import Reporter, Status, forget, statuses
-from builders.make.render import plan_blocks, render, render_item, with_content
+from builders.make.render import plan_blocks, render, render_item
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
 from builders.parts import with_known
@@ -383,7 +383,7 @@ def _filters(reference: str) -> Filters:
 def _content(rendered: Rendered) -> Iterator[View]:
     """The untouched content, as it would be published."""
     copies = copies_of(rendered.recipe.album)
-    for item, data in with_content(rendered.content.items, copies):
+    for item, data in with_copies(rendered.content.items, copies):
         try:
             for sample in render_item(rendered.recipe, "content", item, data):
                 picture = decoded(rendered.recipe.encoding.encode(sample))

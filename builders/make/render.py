@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from builders.albums.reading import Copies, OfFiles, copies_of
+from builders.albums.reading import Copies, OfFiles, copies_of, with_copies
 from builders.blocks import ITEMS_PER_BLOCK, SAMPLES_PER_BLOCK, Block, cut_into_blocks
 from builders.items import ItemTable
 from builders.make.assign import Folds, pick
@@ -138,7 +138,7 @@ def render_block(recipe: Recipe, block: Block, spool: Spool, copies: Copies | No
     rows: list[dict[str, object]] = []
     drops: dict[str, str] = {}
     threads = recipe.shift.threads if isinstance(recipe.shift, Threaded) else 0
-    items = list(with_content(block.items, copies))
+    items = list(with_copies(block.items, copies))
     with closing(ahead(partial(_rows_or_why, recipe, block.layer), items, threads)) as results:
         for (item, _), result in zip(items, results, strict=True):
             if isinstance(result, str):
@@ -146,12 +146,6 @@ def render_block(recipe: Recipe, block: Block, spool: Spool, copies: Copies | No
             else:
                 rows += result
     spool.write(block.id, rows, drops)
-
-
-def with_content(items: ItemTable, copies: Copies | None) -> Iterator[tuple[Item, bytes | None]]:
-    """Yield each item with the bytes of its raw file, where those were copied."""
-    for item, copy in zip(items, items.copies(), strict=True):
-        yield item, copies.read(copy) if copies and copy else None
 
 
 def _rows_or_why(
@@ -220,7 +214,7 @@ def _check_repeatable(recipe: Recipe, block: Block, copies: Copies | None) -> No
     own = [type(part) for part in parts if not type(part).__module__.startswith("builders.")]
     if not own:
         return
-    item, data = next(with_content(block.items, copies))
+    item, data = next(with_copies(block.items, copies))
     try:
         first, second = ([row["sha256"] for row in _rows(recipe, block.layer, item, data)] for _ in range(2))
     except BadItem:

@@ -37,7 +37,7 @@ RAW = Path("build/raw")
 RAW_VARIABLE = "SHIFTDATA_RAW"
 #: Where compressed tars are kept unpacked, below that: a member of one is reached only through all before it.
 UNPACKED = ".unpacked"
-#: Where the members of archives are listed, of those that have so many.
+#: Where the members of large archives are listed, and the members from which on an archive is large.
 INDEXED, KEPT_FROM = ".index", 20_000
 #: Members that are Python objects at once.
 ROWS_AT_ONCE = 100_000

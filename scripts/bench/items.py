@@ -128,7 +128,7 @@ def peak(pid: int, field: str = "VmHWM") -> int:
 
 
 class Own(Thread):
-    """Watches the memory of this process that is no page of a file."""
+    """Watches the memory of this process, pages of mapped files left out."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

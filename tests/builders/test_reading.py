@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -189,12 +190,23 @@ def test_a_damaged_copy_is_not_used_and_a_damaged_stretch_is_named(photos, tmp_p
     assert copies.read(copy) is None
 
 
-def test_files_that_come_while_they_are_listed_are_refused(photos):
+@pytest.mark.parametrize(
+    ("name", "at"), [("art/cat/aaa.png", "art/cat/art_cat_0"), ("photo/dog/zzz.png", "its end")]
+)
+def test_files_that_come_while_they_are_listed_are_refused(photos, name, at):
     album = album_at(photos)
     assert len(album.reads.known) == 41
-    shutil.copy(photos / "art/cat/art_cat_0.png", photos / "art/cat/aaa.png")
-    with pytest.raises(InputError, match=r"changed while it was listed, at art/cat/art_cat_0\.png"):
+    shutil.copy(photos / "art/cat/art_cat_0.png", photos / name)
+    with pytest.raises(InputError, match=f"changed while it was listed, at {at}"):
         album.items()
+
+
+def test_an_album_with_slots_has_no_copies():
+    @dataclass(slots=True)
+    class Own:
+        reads: int = 0
+
+    assert copies_of(Own()) is None
 
 
 def test_texts_that_come_again_are_known_among_many():

@@ -296,7 +296,7 @@ def test_batches_for_a_gpu_lie_in_pinned_memory(task, monkeypatch):
 
     plain = seen(task.loader(sampler="shuffle", batch_size=20, seed=3))
     loader = task.loader(sampler="shuffle", batch_size=20, seed=3, workers=2, pin_memory=True)
-    assert seen(loader) == plain  # here is no GPU
+    assert seen(loader) == plain  # without a GPU
     loader.set_epoch(0)
     monkeypatch.setattr(assembly, "gpu", lambda: 1)
     monkeypatch.setattr(torch, "empty", pinned_empty)
