@@ -246,7 +246,7 @@ def spooled(folder: Path) -> tuple[Spool, list[str], list[bytes]]:
 def packed(
     spool: Spool, names: list[str], counts: list[int], places: np.ndarray, folder: Path, each: int
 ) -> Runs:
-    """Runs of so many blocks each."""
+    """Write runs of a few blocks each."""
     begins, paths = np.cumsum([0, *counts]), []
     for start in range(0, len(names), each):
         mine = slice(start, start + each)
