@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from builders.items import ItemTable
+from builders.items import ItemTable, taken
 from shiftdata.data.arrays import IntArray
 from shiftdata.stable import content_hash
 
@@ -59,8 +59,8 @@ def cut_into_blocks(
 
 def _ids(table: ItemTable, rows: IntArray, layer: str, size: int) -> Iterator[str]:
     """The name of each block in the spool, made from what is in it."""
-    step = max(1, KEYS_AT_ONCE // size) * size
+    keys_of, step = table.columns.select(["key"]), max(1, KEYS_AT_ONCE // size) * size
     for first in range(0, len(rows), step):
-        keys: Sequence[str] = table.columns["key"].take(pa.array(rows[first : first + step])).to_pylist()
+        keys: Sequence[str] = taken(keys_of, rows[first : first + step])["key"].to_pylist()
         for start in range(0, len(keys), size):
             yield f"{layer}-{content_hash(*keys[start : start + size])[:DIGITS]}"

@@ -133,7 +133,7 @@ class ItemTable(Sequence[Item]):
 
     def take(self, rows: IntArray) -> ItemTable:
         """The items of some rows, in this order and in memory."""
-        return ItemTable(self.columns.take(pa.array(rows)))
+        return ItemTable(taken(self.columns, rows))
 
     def digests(self) -> Iterator[bytes | None]:
         """The hash of each item's raw file, if it was read."""
@@ -214,7 +214,7 @@ class ItemTable(Sequence[Item]):
         return number, firsts
 
     def _origins_of(self, rows: IntArray) -> pa.Array:
-        return self.columns["origin"].take(pa.array(rows)).combine_chunks()
+        return taken(self.columns.select(["origin"]), rows)["origin"].combine_chunks()
 
     def rows_of(self, keys: pa.Array | pa.ChunkedArray) -> IntArray:
         """The row of each key, which some item has."""
@@ -242,7 +242,7 @@ class TextIndex:
     """Finds the rows of texts in a column of different ones, by hashes: 16 bytes a row."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
-        self._column = column
+        self._column = pa.table({"text": column})
         hashes = hashes64(column, "index")
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
@@ -253,9 +253,26 @@ class TextIndex:
             return np.full(len(texts), -1)
         places = np.searchsorted(self._hashes, hashes64(texts, "index"))
         rows = self._order[np.minimum(places, len(self._order) - 1)]
-        found = self._column.take(pa.array(rows)).cast(pa.string())
+        found = taken(self._column, rows)["text"].cast(pa.string())
         is_same = pc.equal(found, texts.cast(pa.string())).to_numpy(zero_copy_only=False)
         return np.where(is_same, rows, -1)
+
+
+def taken(table: pa.Table, rows: IntArray) -> pa.Table:
+    """Some rows of a table, at the cost of these rows.
+
+    `Table.take` joins all chunks of a column of texts first, for a handful of rows too.
+    """
+    order = None if (rows[1:] >= rows[:-1]).all() else np.argsort(rows, kind="stable")
+    ascending = rows if order is None else rows[order]
+    cuts = np.flatnonzero(np.diff(ascending // ROWS_OF_BATCH)) + 1
+    parts = [
+        table.slice(of[0], of[-1] - of[0] + 1).take(pa.array(of - of[0]))
+        for of in np.split(ascending, cuts)
+        if len(of)
+    ]
+    found = pa.concat_tables([table.slice(0, 0), *parts]).combine_chunks()
+    return found if order is None else found.take(pa.array(np.argsort(order)))
 
 
 def mapped(path: Path) -> pa.Table:
@@ -289,7 +306,7 @@ def _run(items: Sequence[Item], names: dict[str, dict[str | None, int]], reads: 
         values |= {name: [None] * len(items) for name in OF_FILE}
     else:
         files = pa.array([str(item.source["file"]) for item in items], pa.string())
-        known = reads.known.take(pa.array(reads.rows_of(files)))
+        known = taken(reads.known.select(list(OF_FILE)), reads.rows_of(files))
         values |= {name: known[name].combine_chunks() for name in OF_FILE}
     columns = {name: pa.array(values[name]).cast(_stored(name)) for name in COLUMNS.names}
     rows = pa.table(columns)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from builders.albums import Raw
 from builders.describe.card import front_matter
 from builders.describe.renderings import draft
-from builders.items import ItemTable
+from builders.items import ItemTable, taken
 from builders.make import assign
 from builders.make.assign import SPLIT_OF_FOLD, Folds
 from builders.make.gather import Gathered
@@ -80,7 +80,7 @@ def planned(recipe: Recipe, items: ItemTable, fold_of: Folds) -> Metadata:
     label = items.codes("label", recipe.album.labels)[item].astype(np.int64)
     split = SPLIT_OF_FOLD[fold_of[item]]
     group = (label * len(shift.nuisances) + nuisance).astype(np.int32)
-    of_item = items.columns if _is_every(item, items) else items.columns.take(pa.array(item))
+    of_item = items.columns if _is_every(item, items) else taken(items.columns, item)
     key, unit = of_item["key"], of_item["key"]
     if recipe.severities or (items.codes("nuisance") < 0).any():
         names = pa.array(shift.nuisances, pa.string()).take(pa.array(nuisance))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from builders.albums import Album, Hashed, LeavesOut
-from builders.items import ItemTable
+from builders.items import ItemTable, taken
 from builders.sample import Item
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.names import shown
@@ -90,7 +91,9 @@ def listed(album: Album, folder: Path | None = None) -> Listed:
         digests = album.digests()
         items = items.with_column("digest", pa.array([_bytes_of(digests.get(item.key)) for item in items]))
     equal = _equal(items)
-    name = _joined([items.take(rows).columns["origin"].to_pylist() for rows in equal])
+    rows = np.concatenate([np.empty(0, np.int64), *equal])
+    origins = iter(taken(items.columns.select(["origin"]), rows)["origin"].to_pylist())
+    name = _joined([[*islice(origins, len(members))] for members in equal])
     return Listed(album=album, items=_renamed(items, name), equal=equal)
 
 
@@ -105,8 +108,9 @@ def _equal(items: ItemTable) -> list[IntArray]:
     order = np.argsort(begins, kind="stable")
     again = np.flatnonzero(begins[order[1:]] == begins[order[:-1]])
     rows = np.sort(rows[order[np.union1d(again, again + 1)]])
+    again_of = taken(items.columns.select(["digest"]), rows)["digest"]
     sets: dict[bytes, list[int]] = defaultdict(list)
-    for row, digest in zip(rows.tolist(), digests.take(pa.array(rows)).to_pylist(), strict=True):
+    for row, digest in zip(rows.tolist(), again_of.to_pylist(), strict=True):
         sets[digest].append(row)
     return [np.array(members) for members in sets.values() if len(members) > 1]
 
