@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from builders.items import ItemTable, taken
 from shiftdata.data.arrays import IntArray

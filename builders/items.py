@@ -329,7 +329,9 @@ def _named(rows: pa.Table, names: dict[str, dict[str | None, int]]) -> pa.Table:
 
 
 def _items(rows: pa.Table) -> list[Item]:
-    columns = {name: rows[name].to_pylist() for name in COLUMNS.names if name not in OF_FILE}
+    # A value of a dictionary becomes a Python text ten times slower.
+    plain = {name: rows[name].cast(pa.string()) if name in REPEATED else rows[name] for name in COLUMNS.names}
+    columns = {name: column.to_pylist() for name, column in plain.items() if name not in OF_FILE}
     columns["bases"] = [tuple(text.split(" ")) if text else () for text in columns["bases"]]
     columns["source"] = list(map(json.loads, columns["source"]))  # noqa: TID251  # written by `_run`
     return [Item(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]

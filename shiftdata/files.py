@@ -121,14 +121,16 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a file to read; a pipe or a device, which may never end, is refused without waiting."""
+    return os.fdopen(descriptor_of(path), "rb")
+
+
+def descriptor_of(path: Path) -> int:
+    """Open a file as `open_regular` does; return its descriptor, which the caller closes."""
     descriptor = os.open(path, os.O_RDONLY | PLAIN)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StorageError(f"{path} is not a regular file: put the file itself there")
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise StorageError(f"{path} is not a regular file: put the file itself there")
 
 
 def read_at(descriptor: int, size: int, start: int) -> bytes:

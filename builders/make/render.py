@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -165,10 +166,8 @@ def render_item(recipe: Recipe, layer: str, item: Item, data: bytes | None = Non
     """
     try:
         album = recipe.album
-        if data is not None and isinstance(album, OfFiles):
-            content = album.decoded(item, data)
-        else:
-            content = album.load(item)
+        # Bytes are known of an album of files alone; to ask for its protocol takes as long as a short text.
+        content = album.load(item) if data is None else cast(OfFiles, album).decoded(item, data)
         samples = iter([Sample(item=item, key=item.key, example=content, params=dict(item.source))])
         steps: list[Step] = [*recipe.prepare, *([recipe.shift] if layer == "shift" else [])]
         for step in steps:

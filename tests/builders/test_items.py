@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from builders import items as module
 from builders.blocks import Block, cut_into_blocks
-from builders.items import ItemTable
+from builders.items import ItemTable, taken
 from builders.sample import Item
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
@@ -111,3 +111,15 @@ def test_a_block_takes_along_its_own_rows_alone():
     keys = [f"k{number:04d}" for number in range(8, 16)]
     assert sent.id == f"shift-{content_hash(*keys)[:20]}"
     assert sent.weight == 8
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.integers(0, 199), max_size=40), monotonic=st.booleans())
+def test_rows_are_taken_in_the_order_asked_for(rows, monotonic):
+    table = pa.concat_tables(
+        [ItemTable.of(map(item, range(at, at + 40))).columns for at in range(0, 200, 40)]
+    )
+    asked = np.array(sorted(rows) if monotonic else rows, np.int64)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "ROWS_OF_BATCH", 30)
+        assert taken(table, asked).equals(table.take(pa.array(asked)))

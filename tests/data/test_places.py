@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -242,3 +243,35 @@ def test_a_bucket_that_refuses_or_fails_is_told_from_one_without_a_dataset(
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         with pytest.raises(ShiftdataError, match=message):
             shiftdata.info("s3://bucket/toy")
+
+
+def test_few_of_many_files_are_open_at_once_and_none_once_closed(tmp_path, monkeypatch):
+    """A build copies raw files into thousands of stretches, and some systems let a process open 256."""
+    monkeypatch.setattr(store, "MOST_OPEN", 3)
+
+    def opened() -> list[str]:
+        links = (os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd"))
+        return [os.path.basename(os.readlink(link)) for link in links if os.path.lexists(link)]
+
+    for number in range(20):
+        (tmp_path / f"stretch-{number}").write_text(f"{number:02}")
+    folder = store.Folder(tmp_path)
+    for number in [*range(20), *range(20)]:
+        assert folder.range(f"stretch-{number}", 0, 2) == f"{number:02}".encode()
+    assert sorted(name for name in opened() if "stretch-" in name) == [
+        "stretch-17",
+        "stretch-18",
+        "stretch-19",
+    ]
+    folder.close()
+    assert not [name for name in opened() if "stretch-" in name]
+
+
+def test_a_file_that_is_read_stays_open_while_others_are_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "MOST_OPEN", 1)
+    for number in range(8):
+        (tmp_path / f"{number}").write_bytes(bytes([number]) * 1000)
+    folder = store.Folder(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        read = pool.map(lambda at: folder.range(str(at % 8), at % 990, at % 990 + 10), range(4000))
+        assert all(data == bytes([at % 8]) * 10 for at, data in enumerate(read))

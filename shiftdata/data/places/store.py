@@ -27,13 +27,15 @@ from shiftdata.data.format.manifest import MOST_BYTES
 from shiftdata.data.format.paths import CROISSANT
 from shiftdata.data.format.records import FileRecord
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
-from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular, read_at
+from shiftdata.files import OUT_OF_SPACE, absolute, descriptor_of, open_new, open_regular, read_at
 from shiftdata.logs import logger
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 #: Bytes that are copied, fetched or hashed at a time: a step of a progress bar.
 CHUNK = 8 << 20
+#: The most files of a folder that are open at once: some systems let a process have 256.
+MOST_OPEN = 100
 #: The most bytes of a manifest, and of whatever else is read whole and is in no manifest.
 MOST_SMALL = MOST_BYTES
 
@@ -266,13 +268,24 @@ def is_of_tools(name: str) -> bool:
     return name.startswith(TOOLS)
 
 
+class _Handle:
+    """An open file, closed when the last thread that reads it has let go of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.number = descriptor_of(path)
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            os.close(self.number)
+
+
 class Folder(Store):
     """A folder on this machine; reading by position needs no lock."""
 
     def __init__(self, folder: Path) -> None:
         self.folder: Path = absolute(folder)  # another working directory must not move it
         self.address = str(self.folder)
-        self._handles: dict[str, int] = {}
+        self._handles: dict[str, _Handle] = {}
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -292,7 +305,7 @@ class Folder(Store):
     def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         def read(_: Path) -> list[bytes]:
             handle = self._handle(path)
-            return [read_at(handle, length, start) for start, length in wanted]
+            return [read_at(handle.number, length, start) for start, length in wanted]
 
         wanted = list(ranges)
         data = self._try(path, read)
@@ -313,8 +326,7 @@ class Folder(Store):
 
     def close(self) -> None:
         with self._lock:
-            while self._handles:
-                os.close(self._handles.popitem()[1])
+            self._handles.clear()
 
     def failed(self, path: str, error: Exception) -> StorageError:
         if isinstance(error, FileNotFoundError):
@@ -330,12 +342,13 @@ class Folder(Store):
         except OSError as error:
             raise self.failed(path, error) from error
 
-    def _handle(self, path: str) -> int:
+    def _handle(self, path: str) -> _Handle:
         with self._lock:
-            if path not in self._handles:
-                with open_regular(self.folder / path) as file:
-                    self._handles[path] = os.dup(file.fileno())
-            return self._handles[path]
+            handle = self._handles.pop(path, None) or _Handle(self.folder / path)
+            self._handles[path] = handle
+            if len(self._handles) > MOST_OPEN:
+                del self._handles[next(iter(self._handles))]
+            return handle
 
 
 def files_below(folder: Path) -> Iterator[str]:
