@@ -9,11 +9,11 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 from PIL import Image, ImageFile
@@ -22,6 +22,7 @@ from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, key_of,
 from builders.albums.reading import RawFile, Reads
 from builders.items import ItemTable
 from builders.raw.archives import RAW, RAW_VARIABLE
+from builders.raw.found import Found, Odd, Row
 from builders.raw.rows import Rows, parquet_files
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
@@ -41,39 +42,6 @@ PART = "row"
 UNUSABLE = "unusable: "
 
 _truncated = threading.Lock()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """A file that a layout knows: what it shows, and `origin`, what it was made from.
-
-    Pictures of a label share an origin in all domains; with `across` those of other labels share it too, such
-    as what one camera saw. `stem` is what the key and an origin of its own are made of; by default the name
-    of the file. An example that is only a part of its file, such as a picture in an array or the row of a
-    table, has a `part`: its number there, from 0.
-    """
-
-    file: str
-    label: str
-    part: int | None = None
-    nuisance: str | None = None
-    severity: float | None = None
-    origin: str | None = None
-    across: bool = False
-    stem: str | None = None
-    bases: tuple[str, ...] = ()
-    more: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Odd:
-    """A file that is not what it should be, or that is not there, and why it is left out."""
-
-    file: str
-    why: str
-
-
-Found: TypeAlias = Row | Odd
 
 
 class Layout(Protocol):

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders.raw.album import Found, Odd, Row
+from builders.raw.found import Found, Odd, Row
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from builders.sample import Json

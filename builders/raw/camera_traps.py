@@ -9,8 +9,8 @@ from fnmatch import fnmatch
 from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
-from builders.raw.album import Found, Odd, Row
 from builders.raw.folders import Folders
+from builders.raw.found import Found, Odd, Row
 from builders.raw.records import by_name, lists_in
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError

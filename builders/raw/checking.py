@@ -14,7 +14,8 @@ from pathlib import Path
 
 import shiftdata
 from builders.albums.folder import picture_of
-from builders.raw.album import Odd, RawAlbum, Row, as_far_as_it_goes, place_of
+from builders.raw.album import RawAlbum, as_far_as_it_goes, place_of
+from builders.raw.found import Odd, Row
 from builders.raw.getting import Progress, fault, no_progress
 from builders.raw.sources import CONTENT, Counts, Source
 from builders.raw.tree import Tree

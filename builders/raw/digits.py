@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from PIL import Image
 
-from builders.raw.album import Found, Odd, Row
 from builders.raw.arrays import pictures_in
 from builders.raw.folders import Folders
+from builders.raw.found import Found, Odd, Row
 from builders.raw.tree import Tree
 
 #: Files by name, packed by gzip or not, with their domain and part.

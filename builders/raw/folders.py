@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 from typing import ClassVar, Literal, NamedTuple
 
 from builders.albums.folder import ENDINGS
-from builders.raw.album import NAMELESS, Found, Odd, RawAlbum, Row
+from builders.raw.album import NAMELESS, RawAlbum
+from builders.raw.found import Found, Odd, Row
 from builders.raw.lists import LISTS, Named, plain, read_list, read_lists, spelled
 from builders.raw.records import by_name, json_in
 from builders.raw.tree import Tree

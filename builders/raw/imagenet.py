@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
 from builders.albums.folder import ENDINGS
-from builders.raw.album import Found, Odd, Row
 from builders.raw.folders import NO_PICTURE
+from builders.raw.found import Found, Odd, Row
 from builders.raw.lists import LISTS
 from builders.raw.records import decoded
 from builders.raw.tree import Tree

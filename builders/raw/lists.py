@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from builders.raw.album import Odd
+from builders.raw.found import Odd
 from builders.raw.records import decoded
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.raw.album import Found, Odd, Row
+from builders.raw.found import Found, Odd, Row
 from builders.raw.lists import LISTS
 from builders.raw.tables import file_at, not_there, table_in
 from builders.raw.tree import Tree

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
 from builders.albums.folder import ENDINGS
-from builders.raw.album import Found, Odd, Row
+from builders.raw.found import Found, Odd, Row
 from builders.raw.imagenet import TWICE, labels, nodes
 from builders.raw.lists import LISTS, plain, spelled
 from builders.raw.records import decoded

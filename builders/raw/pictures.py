@@ -12,7 +12,7 @@ from posixpath import basename, splitext
 from typing import TypeAlias
 
 from builders.albums.folder import ENDINGS
-from builders.raw.album import Found, Odd, Row
+from builders.raw.found import Found, Odd, Row
 from builders.raw.releases import CONTENT, FOLDERS, FORMS, IMAGES, PARTS, SPLITS, STYLIZED, Release
 
 CLASSES, PATHS = FORMS["columns"]["class"], FORMS["columns"]["path"]

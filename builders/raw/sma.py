@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from builders.raw.album import Found, Odd, Row
+from builders.raw.found import Found, Odd, Row
 from builders.raw.pictures import CLASSES, Picture, merged, pictures, plain, stem_of
 from builders.raw.releases import FORMS, PARTS, Release, releases
 from builders.raw.tree import Tree

@@ -30,7 +30,7 @@ from pyarrow import csv as arrow_csv
 
 from builders.albums.folder import ENDINGS
 from builders.cells import read_cell
-from builders.raw.album import Found, Odd, Row
+from builders.raw.found import Found, Odd, Row
 from builders.raw.lists import LISTS
 from builders.raw.records import by_name, decoded
 from builders.raw.tree import Tree

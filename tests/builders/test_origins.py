@@ -19,7 +19,8 @@ from builders.albums.glyphs import GlyphAlbum
 from builders.albums.rows import Columns, RowsAlbum
 from builders.items import ItemTable
 from builders.make import assign
-from builders.raw.album import RawAlbum, Row
+from builders.raw.album import RawAlbum
+from builders.raw.found import Row
 from builders.raw.tree import Tree
 from builders.sample import Item
 from shiftdata.data.format.schema import split_of_fold
