@@ -7,7 +7,6 @@ import io
 import json
 import os
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,10 +18,10 @@ import pyarrow as pa
 from PIL import Image, ImageFile
 
 from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, key_of, origin_of, picture_of, slug
-from builders.albums.reading import RawFile, Reads
+from builders.albums.reading import RawFile, Reads, Repeated
 from builders.items import ItemTable
 from builders.raw.archives import RAW, RAW_VARIABLE
-from builders.raw.found import Found, Odd, Row
+from builders.raw.found import Found, Odd, Results, Row
 from builders.raw.rows import Rows, parquet_files
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
@@ -161,10 +160,8 @@ class RawAlbum:
 
     def files(self) -> Iterator[RawFile]:
         """The files whose bytes are items, archive by archive."""
-        names = () if self._in_parts else {row.file for row in self._found[0]}
-        for file in self.tree.as_they_lie() if names else ():
-            if file.name in names:
-                yield file
+        if not self._in_parts:
+            yield from self.tree.as_they_lie(self.tree.files.named(self._found.files()))
 
     def read(self, name: str) -> bytes:
         """The bytes of a file."""
@@ -213,16 +210,13 @@ class RawAlbum:
         return isinstance(self.layout, InParts)
 
     @cached_property
-    def _found(self) -> tuple[list[Row], dict[str, str]]:
-        """The rows by the layout, and why other files are none."""
-        results = list(self.found())
-        odd = {result.file: result.why for result in results if isinstance(result, Odd)}
-        return [result for result in results if isinstance(result, Row)], odd
+    def _found(self) -> Results:
+        return Results(self.found())
 
     @cached_property
     def _listed(self) -> tuple[ItemTable, dict[str, str]]:
-        rows, odd = self._found
-        if not rows:
+        rows, odd = self._found, self._found.odd
+        if not len(rows):
             faults = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
             raise InputError(
                 f"{self.tree.place} has no example of {self.name}"
@@ -235,20 +229,24 @@ class RawAlbum:
             items = items.with_column("digest", pa.array(digests, pa.binary()))
         return items, odd
 
-    def _items(self, rows: list[Row]) -> Iterator[Item]:
+    def _items(self, rows: Results) -> Iterator[Item]:
         """The items; a name that occurs twice in a group needs its ending in its key, or else its folders."""
-        stems = [row.stem or _stem(row) for row in rows]
-        keys = [key_of(row.label, stem, row.nuisance) for row, stem in zip(rows, stems, strict=True)]
-        names = [row.file.rpartition("/")[2] for row in rows]
-        counts, same = Counter(keys), Counter(zip(keys, names, strict=True))
-        for row, stem, key, name in zip(rows, stems, keys, names, strict=True):
-            if counts[key] > 1:
-                stem += f" {hash_digits(name if same[key, name] == 1 else row.file, DIGITS_OF_MANY)}"
+        keys, files = Repeated(), Repeated()
+        for row in rows:
+            key = _key(row)
+            keys.add(key)
+            files.add(f"{key} {_name(row)}")
+        for row in rows:
+            stem, key = _stem(row), _key(row)
+            if key in keys:
+                name = row.file if f"{key} {_name(row)}" in files else _name(row)
+                stem += f" {hash_digits(name, DIGITS_OF_MANY)}"
+                key = key_of(row.label, stem, row.nuisance)
             shared = slug(row.origin, digits=DIGITS_OF_MANY) if row.across and row.origin else ""
             part: dict[str, Json] = {} if row.part is None else {PART: row.part}
             nameless: dict[str, Json] = {NAMELESS: True} if self.by_content else {}
             yield Item(
-                key=key if counts[key] == 1 else key_of(row.label, stem, row.nuisance),
+                key=key,
                 label=row.label,
                 origin=shared or origin_of(row.label, stem, row.nuisance, row.origin),
                 license=self.license,
@@ -266,8 +264,19 @@ def _shown(digest: bytes) -> str:
 
 
 def _stem(row: Row) -> str:
+    if row.stem:
+        return row.stem
     stem = PurePosixPath(row.file).stem
     return stem if row.part is None else f"{stem} {row.part}"
+
+
+def _key(row: Row) -> str:
+    """The key of a row whose stem no other in its group has."""
+    return key_of(row.label, _stem(row), row.nuisance)
+
+
+def _name(row: Row) -> str:
+    return row.file.rpartition("/")[2]
 
 
 def place_of(file: str, part: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,12 +16,13 @@ from typing import ClassVar, Literal, NamedTuple
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import NAMELESS, RawAlbum
-from builders.raw.found import Found, Odd, Row
+from builders.raw.found import Found, Odd, Results, Row
 from builders.raw.lists import LISTS, Named, plain, read_list, read_lists, spelled
 from builders.raw.records import by_name, json_in
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
-from shiftdata.threads import available_cores, in_threads
+from shiftdata.stable import hash64
+from shiftdata.threads import ahead, available_cores
 
 #: With so many misplaced pictures to one in its place, the tree is of another dataset.
 MOST_MISPLACED = 2
@@ -100,22 +102,22 @@ class Folders:
 
         An exact copy of a domain is left out. Of two others it is not known which is right: an error.
         """
-        results = list(self.pictures(tree))
-        rows = [result for result in results if isinstance(result, Row)]
-        misplaced = [result.file for result in results if isinstance(result, Odd) and result.why == MISPLACED]
-        if rows and len(misplaced) > MOST_MISPLACED * len(rows):
+        results = Results(self.pictures(tree))
+        misplaced = [file for file, why in results.odd.items() if why == MISPLACED]
+        if len(results) and len(misplaced) > MOST_MISPLACED * len(results):
             raise InputError(
-                f"{tree.place} seems to be another dataset, or several: {len(rows):,} pictures are in a "
+                f"{tree.place} seems to be another dataset, or several: {len(results):,} pictures are in a "
                 f"folder of {', '.join(self.labels[:3])}, .. in one of {', '.join(self.domains)}, and "
                 f"{len(misplaced):,} are not, such as {misplaced[0]}: give the folder of this dataset alone"
             )
-        copies = self._copies(tree, rows)
-        for result in results:
-            place = self.place(result.file) if isinstance(result, Row) else None
+        yield from (Odd(file=file, why=why) for file, why in results.odd.items())
+        copies, groups = self._copies(tree, results), set[tuple[str | None, str]]()
+        for row in results:
+            place = self.place(row.file)
             if place is None or place.folder not in copies:
-                yield result
+                yield row
+            groups.add((row.nuisance, row.label))
         yield from (Odd(file=folder, why="an exact copy of another folder of the tree") for folder in copies)
-        groups = {(row.nuisance, row.label) for row in rows}
         for domain in self.domains:
             missing = [label for label in self.labels if (domain, label) not in groups]
             if len(missing) == len(self.labels):
@@ -127,7 +129,7 @@ class Folders:
         """Every file in its place, every picture elsewhere, and the lines of lists that name no picture."""
         lists = read_lists(tree, self._list_files(tree), self._named)
         absent, belong = dict(lists.lines), {*self.belong}
-        for result in self._by_bytes(tree, list(self._in_place(tree))):
+        for result in self._by_bytes(tree, self._in_place(tree)):
             if isinstance(result, Row) and lists.lines:
                 domain = result.nuisance or ""
                 named = domain, result.label, _name(result.file)
@@ -211,13 +213,14 @@ class Folders:
                         numbers[PurePosixPath(folder, line.lower()).parts[-2:]].add(number)
         return numbers
 
-    def _by_bytes(self, tree: Tree, results: Sequence[Found]) -> Iterator[Found]:
+    def _by_bytes(self, tree: Tree, found: Iterator[Found]) -> Iterator[Found]:
         """Name rows by their bytes; equal pictures have one origin, whatever their classes."""
-        rows = [result for result in results if isinstance(result, Row) and self.named_by == "bytes"]
-        yield from (result for result in results if not rows or isinstance(result, Odd))
-        digests = in_threads(
-            lambda row: hashlib.sha256(tree.read(row.file)).hexdigest(), rows, available_cores()
-        )
+        if self.named_by != "bytes":
+            yield from found
+            return
+        rows = Results(found)
+        yield from (Odd(file=file, why=why) for file, why in rows.odd.items())
+        digests = ahead(lambda row: hashlib.sha256(tree.read(row.file)).hexdigest(), rows, available_cores())
         for row, digest in zip(rows, digests, strict=True):
             renamed = row.file.split("/")[-2].isdecimal()  # a copy with numbers for classes has its own names
             name, more = digest[:DIGITS], {NAMELESS: True} if renamed else {}
@@ -228,17 +231,21 @@ class Folders:
         place = self.place(path) or self.place(f"{domain}/{path}")
         return place and (place.domain, place.label, _name(path))
 
-    def _copies(self, tree: Tree, rows: Sequence[Row]) -> set[str]:
+    def _copies(self, tree: Tree, rows: Results) -> set[str]:
         """The folders of domains that are exact copies of others; raises an error for other copies."""
-        pictures: dict[tuple[str, str], set[tuple[str, str, int]]] = defaultdict(set)
-        for row in rows:
-            if place := self.place(row.file):
+        folders = defaultdict[str, set[str]](set)
+        for found in filter(None, (self.place(row.file) for row in rows)):
+            folders[found.domain].add(found.folder)
+        several = {domain for domain, of in folders.items() if len(of) > 1}
+        pictures: dict[tuple[str, str], array[int]] = defaultdict(lambda: array("Q"))
+        for row in rows if several else ():
+            if (place := self.place(row.file)) and place.domain in several:
                 picture = place.label, row.file.rpartition("/")[2], tree.files[row.file]
-                pictures[place.domain, place.folder].add(picture)
+                pictures[place.domain, place.folder].append(hash64(*picture))
         originals: dict[str, str] = {}
         for domain, folder in sorted(pictures):
             original = originals.setdefault(domain, folder)
-            if pictures[domain, folder] != pictures[domain, original]:
+            if {*pictures[domain, folder]} != {*pictures[domain, original]}:
                 raise InputError(
                     f"{tree.place} has {domain} twice, and not the same: {original}, {folder}. Move one of "
                     "them away, or give the folder above the right one"

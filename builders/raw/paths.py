@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from builders.albums.folder import ENDINGS
-from builders.raw.found import Found, Odd, Row
+from builders.raw.found import Found, Odd, Results, Row
 from builders.raw.imagenet import TWICE, labels, nodes
 from builders.raw.lists import LISTS, plain, spelled
 from builders.raw.records import decoded
 from builders.raw.tree import Tree
 from builders.sample import Json
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
+from shiftdata.stable import hash64
 
 GROUPS = ("label", "domain", "severity", "origin", "list")
 #: A path of a picture in JSON.
@@ -76,7 +81,32 @@ class Paths:
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture of a path that says what it shows, if its trajectory is whole."""
-        trajectories: dict[tuple[str | None, ...], dict[str, Row]] = defaultdict(dict)
+        rows, known, hashes, numbers = Results(self._in_lists(tree)), dict[str, int](), array("Q"), array("I")
+        yield from (Odd(file=file, why=why) for file, why in rows.odd.items())
+        for row in rows:
+            hashes.append(hash64(str((row.nuisance, row.label, row.origin or row.stem))))
+            numbers.append(known.setdefault(f"{row.severity or 0:g}", len(known)))
+        trajectory = np.unique(np.frombuffer(hashes, np.uint64), return_inverse=True)[1]
+        step = trajectory * len(known) + np.frombuffer(numbers, np.uint32)
+        steps, firsts = np.unique(step, return_index=True)
+        is_first = np.zeros(len(rows), bool)
+        is_first[firsts] = True
+        for row, begin, first in zip(
+            rows, (trajectory * len(known)).tolist(), is_first.tolist(), strict=True
+        ):
+            lacking = {*range(begin, begin + len(known))}.difference(
+                _between(steps, begin, begin + len(known))
+            )
+            if not first:
+                yield Odd(file=row.file, why=TWICE)
+            elif lacking:
+                names = ", ".join(sorted(name for name, number in known.items() if begin + number in lacking))
+                yield Odd(file=row.file, why=f"its trajectory lacks severity {names}")
+            else:
+                yield row
+
+    def _in_lists(self, tree: Tree) -> Iterator[Found]:
+        """Every picture of a path that says what it shows, if the authors' list has it."""
         places = Counter[str]()
         lists = [file for file in tree.files if self.listed and file.rpartition("/")[2] == self.listed]
         paths = (path for file in lists for path in PATH.findall(decoded(tree.read(file))))
@@ -85,19 +115,7 @@ class Paths:
             row = self._row(file, places)
             if named and tuple(file.split("/")[-3:]) not in named:
                 row = Odd(file=file, why=f"{self.listed} does not list it")
-            if isinstance(row, Odd):
-                yield row
-                continue
-            trajectory = trajectories[row.nuisance, row.label, row.origin or row.stem]
-            if (severity := f"{row.severity or 0:g}") in trajectory:
-                yield Odd(file=file, why=TWICE)
-            else:
-                trajectory[severity] = row
-        severities = {severity for trajectory in trajectories.values() for severity in trajectory}
-        for trajectory in trajectories.values():
-            lacking = ", ".join(sorted(severities - {*trajectory}))
-            for row in trajectory.values():
-                yield Odd(file=row.file, why=f"its trajectory lacks severity {lacking}") if lacking else row
+            yield row
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -136,3 +154,10 @@ class Paths:
             stem=self.stem.format(name=PurePosixPath(file).stem, **groups),
             more=more,
         )
+
+
+def _between(values: IntArray, begin: int, end: int) -> list[int]:
+    """The sorted values from `begin` to below `end`."""
+    first, last = np.searchsorted(values, (begin, end))
+    found: list[int] = values[first:last].tolist()
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from builders.albums.folder import ENDINGS
 from builders.albums.reading import RawFile
-from builders.items import Texts
+from builders.items import TextIndex, Texts, taken
 from builders.raw.archives import ARCHIVES, Archive, archive_at, counts, text_of, without_packing
-from shiftdata.data.arrays import IntArray
+from shiftdata.data.arrays import BoolArray, IntArray
 from shiftdata.errors import StorageError
 from shiftdata.files import open_regular
 
@@ -40,6 +40,7 @@ MOST_BYTES = 1 << 30
 
 
 #: The files of a tree: `of` numbers what each lies in, and `row` its place there.
+ON_DISK = pa.schema({"path": pa.string(), "size": pa.int64()})
 FILES = pa.schema({"path": pa.string(), "size": pa.int64(), "of": pa.int32(), "row": pa.int32()})
 #: Paths that are Python texts at once.
 AT_ONCE = 50_000
@@ -65,8 +66,16 @@ class Sizes(Mapping[str, int]):
 
     def some(self, rows: IntArray) -> Iterator[tuple[int, str]]:
         """Yield some rows, each with its path."""
-        paths = self._files["path"].take(pa.array(rows)).to_pylist()
+        paths = taken(self._files.select(["path"]), rows)["path"].to_pylist()
         yield from zip(rows.tolist(), paths, strict=True)
+
+    def named(self, paths: Iterable[pa.Array]) -> BoolArray:
+        """The mask of the files that have one of these paths."""
+        is_named, index = np.zeros(len(self), bool), TextIndex(self._files["path"])
+        for some in paths:
+            rows = index.find(some)
+            is_named[rows[rows >= 0]] = True
+        return is_named
 
     def row(self, path: str) -> int:
         """The row of a file; a `KeyError` if there is none."""
@@ -88,17 +97,13 @@ class Tree:
         self.place = place
         self.odd: dict[str, str] = {}
         self._kept: dict[tuple[str, str], Any] = {}
-        self._on_disk: list[Path] = []
-        disk: list[tuple[str, int]] = []
-        archives = [("", rows or archive_at(place))] if rows or place.is_file() else self._walk(disk)
+        self._on_disk = _Disk(place)
+        archives = [("", rows or archive_at(place))] if rows or place.is_file() else self._walk()
         archives.sort(key=lambda placed: placed[1].path)
         self.archives = [archive for _, archive in archives if archive is not rows]
         self._in = [archive for _, archive in archives]
-        paths, sizes = (
-            pa.array([path for path, _ in disk], pa.string()),
-            pa.array([size for _, size in disk], pa.int64()),
-        )
-        pieces = [_piece(pa.chunked_array([paths]), pa.chunked_array([sizes]), DISK)]
+        on_disk = self._on_disk.listed()
+        pieces = [_piece(on_disk["path"], on_disk["size"], DISK)]
         for number, (above, archive) in enumerate(_apart(archives)):
             pieces.append(_piece(_paths(above, archive), archive.members["size"], number))
             self.odd |= {above + path: why for path, why in archive.odd.items()}
@@ -118,15 +123,16 @@ class Tree:
         except OSError as error:
             raise StorageError(f"{path} in {self.place} cannot be read: {error.strerror}") from error
 
-    def as_they_lie(self) -> Iterator[RawFile]:
-        """Every file: those of the folder, then those of one archive after another, as their paths go."""
+    def as_they_lie(self, mask: BoolArray) -> Iterator[RawFile]:
+        """Some files: those of the folder, then those of one archive after another, as their paths go."""
         versions = {number: str(archive.path.stat().st_mtime_ns) for number, archive in enumerate(self._in)}
-        order = np.argsort(self._of, kind="stable")
+        order = np.flatnonzero(mask)
+        order = order[np.argsort(self._of[order], kind="stable")]
         for start in range(0, len(order), AT_ONCE):
             for row, name in self.files.some(order[start : start + AT_ONCE]):
                 version = versions.get(int(self._of[row]))
                 if version is None:
-                    version = str(self._on_disk[self._rows[row]].stat().st_mtime_ns)
+                    version = str(self._on_disk.path(name, int(self._rows[row])).stat().st_mtime_ns)
                 yield RawFile(name, int(self.files.bytes[row]), version)
 
     def keep(self, what: str, file: str, make: Callable[[], T]) -> T:
@@ -143,9 +149,9 @@ class Tree:
         except KeyError:
             raise StorageError(f"{path} is not in {self.place}") from None
         of, row = int(self._of[at]), int(self._rows[at])
-        return (self._on_disk[row] if of == DISK else self._in[of]), row
+        return (self._on_disk.path(path, row) if of == DISK else self._in[of]), row
 
-    def _walk(self, disk: list[tuple[str, int]]) -> list[tuple[str, Archive]]:
+    def _walk(self) -> list[tuple[str, Archive]]:
         """List what is in the folder, links to folders last; return the archives, each with what is above."""
         archives = list[tuple[str, Archive]]()
         seen, folders, linked = set[tuple[int, int]](), [(self.place, "")], list[tuple[Path, str]]()
@@ -168,8 +174,7 @@ class Tree:
                 elif path.lower().endswith(ARCHIVES):
                     archives.append((above, archive_at(Path(entry.path))))
                 else:
-                    disk.append((path, entry.stat().st_size))
-                    self._on_disk.append(Path(entry.path))
+                    self._on_disk.add(path, entry)
         return archives
 
     def _chosen(self, files: pa.Table) -> pa.Table:
@@ -215,10 +220,46 @@ class Tree:
     def _pointers(self, files: pa.Table, short: pa.ChunkedArray) -> pa.ChunkedArray:
         """The mask of pictures that Git LFS has not got yet, among short ones on disk."""
         is_pointer = np.zeros(len(files), bool)
-        for row in np.flatnonzero(short.to_numpy()).tolist():
-            with open_regular(self._on_disk[files["row"][row].as_py()]) as stream:
+        chosen = np.flatnonzero(short.to_numpy())
+        few = files.select(["path", "row"]).take(pa.array(chosen)).to_pylist()
+        for row, file in zip(chosen.tolist(), few, strict=True):
+            with open_regular(self._on_disk.path(file["path"], file["row"])) as stream:
                 is_pointer[row] = stream.read(len(LFS)) == LFS
         return pa.chunked_array([pa.array(is_pointer)])
+
+
+class _Disk:
+    """The files of a folder as they are found, in few bytes each."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._pieces = [pa.table([[], []], schema=ON_DISK)]
+        self._paths, self._sizes = list[str](), list[int]()
+        self._others: dict[int, Path] = {}
+        self._count = 0
+
+    def add(self, path: str, entry: os.DirEntry[str]) -> None:
+        """Add a file by its path in the tree."""
+        self._paths.append(path)
+        self._sizes.append(entry.stat().st_size)
+        if os.path.join(self._place, path) != entry.path:  # its name is no text
+            self._others[self._count] = Path(entry.path)
+        self._count += 1
+        if len(self._paths) == AT_ONCE:
+            self._flush()
+
+    def listed(self) -> pa.Table:
+        """Paths and sizes."""
+        self._flush()
+        return pa.concat_tables(self._pieces)
+
+    def path(self, path: str, row: int) -> Path:
+        """Where a file lies, by its path in the tree and its row in the list."""
+        return self._others.get(row) or self._place / path
+
+    def _flush(self) -> None:
+        self._pieces.append(pa.table([self._paths, self._sizes], schema=ON_DISK))
+        self._paths, self._sizes = [], []
 
 
 def _piece(paths: pa.ChunkedArray, sizes: pa.ChunkedArray, of: int) -> pa.Table:
