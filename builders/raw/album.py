@@ -227,6 +227,7 @@ class RawAlbum:
         if self._in_parts:
             digests = in_threads(self._digest, items, available_cores())
             items = items.with_column("digest", pa.array(digests, pa.binary()))
+        del self.__dict__["_found"]  # of many files, a gigabyte that nobody needs any more
         return items, odd
 
     def _items(self, rows: Results) -> Iterator[Item]:

@@ -249,9 +249,10 @@ class _Disk:
             self._flush()
 
     def listed(self) -> pa.Table:
-        """Paths and sizes."""
+        """Return paths and sizes, which are let go."""
         self._flush()
-        return pa.concat_tables(self._pieces)
+        pieces, self._pieces = self._pieces, self._pieces[:1]
+        return pa.concat_tables(pieces)
 
     def path(self, path: str, row: int) -> Path:
         """Where a file lies, by its path in the tree and its row in the list."""
