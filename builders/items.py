@@ -360,7 +360,7 @@ def _merged(parts: Sequence[pa.Table]) -> Iterator[pa.Table]:
     keys = [Texts(part["key"]) for part in parts]
     marks = sorted(of[at] for of in keys for at in range(0, len(of), ROWS_OF_BATCH))
     starts = [0] * len(parts)
-    for mark in [*marks[len(parts) :: max(1, len(parts))], None]:
+    for mark in [*marks[1:], None]:
         ends = [len(of) if mark is None else bisect_left(of, mark) for of in keys]
         cut = [part.slice(start, end - start) for part, start, end in zip(parts, starts, ends, strict=True)]
         rows = pa.concat_tables([_empty(), *cut]).combine_chunks()
