@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -211,7 +212,7 @@ def measured(folder: Path, before: str, timed: str, limit: float) -> Measured:
             time.sleep(0.02)
             peak = _peak(child.pid) or peak
             if peak > limit:
-                child.kill()
+                os.kill(child.pid, signal.SIGKILL)  # `child.kill` may already wait for it
             ended, status = os.waitpid(child.pid, os.WNOHANG)
         child.returncode = os.waitstatus_to_exitcode(status)
         if peak > limit:

@@ -6,7 +6,7 @@ Nothing here knows torch or pandas: whatever `numpy.asarray` can read is read.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from shiftdata.errors import InputError
 BoolArray: TypeAlias = NDArray[np.bool_]
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
+Entry = TypeVar("Entry", bound=np.generic)
 #: Rows of which the numbers of a step stay in the processor's cache. Temporaries of tens of millions of rows
 #: are new pages of memory each time, which cost more than the arithmetic.
 STRETCH = 1 << 17
@@ -39,6 +40,17 @@ def counted(codes: NDArray[np.integer], size: int) -> IntArray:
         shifted = np.add(codes[at], 1, dtype=np.int64)
         counts += np.bincount(np.maximum(shifted, 0, out=shifted), minlength=size + 1)
     return counts[1:]
+
+
+def looked_up(table: NDArray[Entry], codes: NDArray[np.integer]) -> NDArray[Entry]:
+    """Return `table[codes]`, stretch by stretch: no copy of all codes in 64 bits is made.
+
+    The narrower the table, the more of it stays in the cache, in which codes point anywhere.
+    """
+    result = np.empty(len(codes), table.dtype)
+    for at in stretches(len(codes)):
+        result[at] = table[codes[at]]
+    return result
 
 
 def numbered(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:

@@ -46,6 +46,15 @@ def test_the_largest_code_of_a_type_is_counted(kind: type, most: int) -> None:
     assert arrays.counted(codes, most + 1)[[0, most]].tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int64])
+def test_codes_are_looked_up_in_a_table_of_any_type(kind: type) -> None:
+    table, codes = np.arange(100, dtype=kind)[::-1], np.random.default_rng(0).integers(-1, 100, size=1000)
+    found = arrays.looked_up(table, codes.astype(np.int32))
+    np.testing.assert_array_equal(found, table[codes])
+    assert found.dtype == kind
+    assert arrays.looked_up(table[:0], codes[:0]).tolist() == []
+
+
 def test_different_values_are_numbered_nan_too() -> None:
     values = np.tile([2.5, np.nan, 0.0, 2.5], 30)
     known, places = arrays.numbered(values)

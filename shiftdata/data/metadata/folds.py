@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.data.arrays import IntArray
+from shiftdata.data.arrays import IntArray, stretches
 from shiftdata.data.format.records import Clause
 from shiftdata.data.format.schema import SPLITS, split_of_fold
 
@@ -22,7 +22,11 @@ AT_ONCE = 100_000
 
 
 def strata(
-    label: IntArray, nuisance: IntArray, origin: IntArray, *, pool: Literal["label", "nuisance"] = "label"
+    label: NDArray[np.signedinteger],
+    nuisance: NDArray[np.signedinteger],
+    origin: NDArray[np.integer],
+    *,
+    pool: Literal["label", "nuisance"] = "label",
 ) -> IntArray:
     """Return the stratum of each origin, from label, nuisance (-1: none) and origin of each row as numbers.
 
@@ -31,13 +35,15 @@ def strata(
     origins are pooled within their label, or within their nuisance. An origin of several labels, such as a
     sequence of photographs, counts under its first.
     """
-    size = int(origin.max(initial=-1)) + 1
-    least, most = np.full(size, np.iinfo(np.int64).max), np.full(size, -1, np.int64)
-    np.minimum.at(least, origin, nuisance)
-    np.maximum.at(most, origin, nuisance)
-    of_label = np.zeros(size, np.int64)
-    of_label[origin] = label.max(initial=0)
-    np.minimum.at(of_label, origin, label)
+    size, top = int(origin.max(initial=-1)) + 1, label.max(initial=0)
+    of_label = np.full(size, top, label.dtype)
+    least, most = (np.full(size, end, nuisance.dtype) for end in (np.iinfo(nuisance.dtype).max, -1))
+    for at in stretches(len(origin)):
+        np.minimum.at(of_label, origin[at], label[at])
+        np.minimum.at(least, origin[at], nuisance[at])
+        np.maximum.at(most, origin[at], nuisance[at])
+    of_label[least > most] = 0  # of numbers that no row has
+    of_label, least, most = (values.astype(np.int64) for values in (of_label, least, most))
     alone = (least == most) & (least >= 0)
     # Those of several nuisances by label, then pooled ones, then those of one nuisance by nuisance and label.
     labels, nuisances = int(label.max(initial=0)) + 1, int(nuisance.max(initial=0)) + 1
@@ -48,8 +54,7 @@ def strata(
     if pool == "label":  # still too few: with those of several nuisances
         few &= np.bincount(stratum, minlength=1)[stratum] < FEWEST
         stratum = np.where(few, of_label * nuisances, stratum)
-    result: IntArray = np.unique(stratum, return_inverse=True)[1].astype(np.int64)
-    return result
+    return (np.cumsum(np.bincount(stratum) > 0) - 1)[stratum]
 
 
 def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:

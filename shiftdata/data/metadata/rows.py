@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.data.arrays import counted, stretches
+from shiftdata.data.arrays import counted, looked_up, stretches
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.hidden import Answers
@@ -296,20 +296,22 @@ class Metadata:
 
         Groups of very few origins are pooled by nuisance, so that sets of some nuisances keep their sizes.
         """
-        label, nuisance = self.label.astype(np.int64), self.nuisance.astype(np.int64)
-        return strata(label, nuisance, self.origin, pool="nuisance")
+        return strata(self.label, self.nuisance, self.origin, pool="nuisance")
 
     @cached_property
     def recurs(self) -> Array:
         """Mask of the rows whose origin occurs under several nuisances."""
         if not self.origins_shared:
             return np.zeros(len(self), bool)
-        several = np.zeros(self.n_origins, bool)
-        last = np.empty(len(several), np.int64)  # a nuisance of each origin: another one means several
-        last[self.origin] = self.nuisance
-        several[self.origin[last[self.origin] != self.nuisance]] = True
-        result: Array = several[self.origin]
-        return result
+        origin, nuisance, several = self.origin, self.nuisance, np.zeros(self.n_origins, bool)
+        # A nuisance of each origin: another one means several.
+        last = np.empty(len(several), np.min_scalar_type(-len(self.nuisances) - 1))
+        for at in stretches(len(self)):
+            last[origin[at]] = nuisance[at]
+        for at in stretches(len(self)):
+            mine = origin[at]
+            several[mine[last[mine] != nuisance[at]]] = True
+        return looked_up(several, origin)
 
     @cached_property
     def trajectory(self) -> Array:

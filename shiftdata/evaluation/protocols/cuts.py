@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import by_code_and_key, counted, looked_up, stretches
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.folds import fold_clause, hashes64
 from shiftdata.evaluation.tasks.sets import Indices, Part
@@ -38,8 +39,10 @@ def cut(
 
     Both name the same parts; without `single`, one rule is for all. `recurs` are the rows of the former.
     """
-    recurs = metadata.recurs if recurs is None else recurs
-    if single is None or recurs.all():
+    single = single or recurring
+    if recurs is None:  # to tell origins apart, the names of all are read: only where the rules differ
+        recurs = np.ones(len(metadata), bool) if single == recurring else metadata.recurs
+    if recurs.all():
         single = recurring
     elif not recurs.any():
         recurring = single
@@ -67,15 +70,22 @@ def _between(stretch: NDArray[np.int8], ends: list[int], first: int, end: int) -
 
 def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int8]:
     """Return for each row the number of ends at or before its origin."""
-    fold = metadata.columns["fold"]
+    every, fold = np.arange(256).astype(np.uint8), metadata.columns["fold"].view(np.uint8)
+    passed = np.searchsorted(ends, every.view(np.int8), side="right").astype(np.int8)
     if not seed:
-        every = np.arange(256).astype(np.uint8)
-        return np.searchsorted(ends, every.view(np.int8), side="right").astype(np.int8)[fold.view(np.uint8)]
+        return looked_up(passed, fold)
     origin, stratum = metadata.origin, metadata.strata
-    sizes = np.bincount(origin, minlength=len(stratum))
-    order = np.lexsort((hashes64(metadata.origin_names, "fold", seed), stratum))
-    below = np.array([np.bincount(stratum[origin[fold < end]], minlength=1 + stratum.max()) for end in ends])
-    return _apart(order, stratum, sizes, below, np.ones(len(ends), bool))[origin]
+    strata, wide = 1 + int(stratum.max()), 1 + len(ends)
+    order = by_code_and_key(stratum, hashes64(metadata.origin_names, "fold", seed), strata)[0]
+    # Rows are counted by stratum and number of ends at once.
+    begin = (stratum * wide).astype(np.min_scalar_type(strata * wide))
+    cell = looked_up(begin, origin)
+    for at in stretches(len(cell)):
+        cell[at] += passed[fold[at]].astype(cell.dtype)
+    counts = counted(cell, strata * wide).reshape(strata, wide)
+    below = np.cumsum(counts[:, :-1], axis=1).T
+    sizes = counted(origin, len(stratum))
+    return looked_up(_apart(order, stratum, sizes, below, np.ones(len(ends), bool)), origin)
 
 
 def cut_within(

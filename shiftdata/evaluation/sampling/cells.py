@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shiftdata.data.arrays import IntArray, as_narrow_ids, by_code, counted, one_of, stretches
+from shiftdata.data.arrays import IntArray, as_narrow_ids, by_code, counted, looked_up, one_of, stretches
 from shiftdata.errors import InputError
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
@@ -23,19 +24,29 @@ LARGEST_ID = 10_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cells:
-    """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`."""
+    """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`.
+
+    `numbers` has the id of each row.
+    """
 
     ids: IntArray
     counts: IntArray
-    starts: IntArray
-    order: IntArray
+    numbers: NDArray[np.integer]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def n_rows(self) -> int:
-        return len(self.order)
+        return len(self.numbers)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        return np.cumsum(self.counts) - self.counts
+
+    @cached_property
+    def order(self) -> IntArray:
+        return self._by_cell(self.numbers)
 
     def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         """Draw a row of each of the given cells, uniformly, with replacement."""
@@ -50,14 +61,14 @@ class Cells:
     def first(self, take: int, generator: np.random.Generator) -> IntArray:
         """Return the first rows of each cell in a random order of its rows."""
         shuffled = generator.permutation(self.n_rows)
-        cells: NDArray[np.integer] = np.arange(len(self)).astype(np.min_scalar_type(len(self)))
-        cell_of_row: NDArray[np.integer] = np.empty(self.n_rows, cells.dtype)
-        cell_of_row[self.order] = np.repeat(cells, self.counts)
-        order = by_code(cell_of_row[shuffled], len(self))[0]
+        order = self._by_cell(looked_up(self.numbers, shuffled))
         kept = np.minimum(self.counts, take)
         places = np.arange(kept.sum()) + np.repeat(self.starts - (np.cumsum(kept) - kept), kept)
         rows: IntArray = shuffled[order[places]]
         return rows
+
+    def _by_cell(self, numbers: NDArray[np.integer]) -> IntArray:
+        return by_code(numbers, int(self.ids[-1]) + 1)[0]
 
 
 def cells_of(
@@ -93,7 +104,7 @@ def cells_of(
             f"sample from the others, or ids=... with the {kind}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
-    return Cells(ids=ids, counts=counts, starts=np.cumsum(counts) - counts, order=by_code(numbers, size)[0])
+    return Cells(ids=ids, counts=counts, numbers=numbers.astype(np.min_scalar_type(size)))
 
 
 def _small_ids(name: str, values: ArrayLike) -> NDArray[np.signedinteger]:

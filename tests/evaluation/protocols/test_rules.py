@@ -116,6 +116,9 @@ def test_only_origins_that_recur_are_cut_apart():
             row["origin"] = f"{label}-both-{number}"
     rows = sd.metadata_from_table(pa.Table.from_pylist(lines), label="y", nuisance="a", origin="origin")
     assert rows.recurs.sum() == 200
+    turned = pa.Table.from_pylist(lines[::-1])
+    turned = sd.metadata_from_table(turned, label="y", nuisance="a", origin="origin")
+    assert turned.recurs[::-1].tolist() == rows.recurs.tolist()
     for seed in (0, 3):
         task = sd.task(rows, "leave-one-domain-out", test="a", seed=seed)
         test = Counter(origin.split("-")[1] for origin in column(task, "test", "origin"))
@@ -126,6 +129,16 @@ def test_only_origins_that_recur_are_cut_apart():
         train = Counter(origin.split("-")[1] for origin in column(task, "train", "origin"))
         assert train["c"] == 320
         assert 40 <= train["both"] <= 60
+
+
+def test_a_cut_that_is_the_same_for_all_origins_needs_not_know_which_recur(monkeypatch):
+    parts = sd.task(SHARED, "oracle", test="rock").sets
+    monkeypatch.delattr(sd.Metadata, "recurs")
+    rows = metadata(6, NICO, 20)
+    for name, part in sd.task(rows, "oracle", test="rock").sets.items():
+        assert part.indices.tolist() == parts[name].indices.tolist()
+    with pytest.raises(AttributeError, match="recurs"):
+        sd.task(rows, "leave-one-domain-out", test="rock")
 
 
 @pytest.mark.parametrize("turned", [False, True])
