@@ -22,13 +22,14 @@ def serve() -> Iterator[Serve]:
 
     def start(answer: bytes) -> tuple[str, list[int]]:
         asked: list[int] = []
+        goes_on = b"length: 3" in answer.lower() or b"chunked" in answer
 
         def converse(connection: socket.socket, number: int) -> None:
             with connection:
                 while connection.recv(65536):
                     asked.append(number)
                     connection.sendall(answer)
-                    if b"close" in answer or not (b"Content-Length" in answer or b"chunked" in answer):
+                    if not goes_on:
                         return
 
         def accept() -> None:
@@ -55,7 +56,7 @@ def serve() -> Iterator[Serve]:
     [
         (KEPT, True),
         (KEPT.replace(b"Content-Length", b"X: Content-Length\r\ncONTENT-lENGTH"), True),
-        (b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n" + KEPT, True),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" + KEPT, True),
         (KEPT.replace(b" OK\r\n", b"\n"), True),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2;x\r\nbc\r\n0\r\n\r\n", True),
         (KEPT.replace(b"1.1", b"1.0"), False),
@@ -77,7 +78,7 @@ def test_answers_of_all_kinds_are_read_and_connections_used_again(serve, answer,
     [
         (b"SSH-2.0-OpenSSH\r\n", http.client.BadStatusLine),
         (b"HTTP/1.1 200 OK\r\nX: ", http.client.RemoteDisconnected),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nabc", http.client.IncompleteRead),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", http.client.IncompleteRead),
         (b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /a b\r\n\r\n", http.client.InvalidURL),
         (b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /a\x7fb\r\n\r\n", http.client.InvalidURL),
     ],

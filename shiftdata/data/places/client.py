@@ -300,7 +300,7 @@ class _Response(http.client.HTTPResponse):
 
     def begin(self) -> None:
         status, minor = 100, 1
-        while status == 100:  # it announces another
+        while status < 200:  # it announces another
             line = self._line()
             if not (match := STATUS.fullmatch(line)):
                 raise http.client.BadStatusLine(repr(line[:80]))
