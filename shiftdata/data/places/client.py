@@ -293,7 +293,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer whose head is read here: `http.client` takes it for e-mail, and longer than for a picture."""
+    """An answer that reads its head itself: `http.client` parses e-mail, which costs as much as all else."""
 
     fields: dict[str, str]
     _method: Method
