@@ -110,6 +110,14 @@ class Objects(Remote, Writable):
             return {str(name).rstrip("/").rpartition("/")[2] for name in folders}
         return set()
 
+    def has(self, path: str) -> bool:
+        """Ask by reading a byte, so not of empty files: `info` would list what is below a missing path."""
+        try:
+            self.start(path, 1)
+        except MissingFileError:
+            return False
+        return True
+
     def start(self, path: str, most: int | None = None) -> bytes:
         span = {} if most is None else {"start": 0, "end": most}
         return self._try(path, lambda system, where: bytes(system.cat_file(where, **span)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import re
@@ -177,6 +178,37 @@ def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket, c
     assert shown(recipe, tmp_path, capsys, "--spool", place)[-1] == ["all: render 960 of 960 img (100%)"]
     assert files(build(str(recipe), tmp_path / "packed", spool=place, workers=1, quiet=True)) == files(tiny)
     assert Spool(f"{place}/tiny").files.listed() == set()
+
+
+@pytest.mark.slow
+def test_a_spool_in_object_storage_is_listed_by_share_and_never_by_block(
+    recipe, tmp_path, bucket, caplog, monkeypatch
+):
+    """A rank is killed, and goes on next to another: nothing is rendered twice, few lists are asked for."""
+    place, write, written = f"s3://{bucket}/spools", Spool.write, list[str]()
+
+    def run(number: int) -> None:
+        part(recipe, tmp_path / str(number), number, 2, spool=place, render_only=True)
+
+    def write_beside(spool: Spool, block: str, *rows: Any) -> None:
+        write(spool, block, *rows)
+        written.append(block)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        if len(written) == 6:
+            run(1)
+
+    monkeypatch.setattr(Spool, "write", write_beside)
+    with caplog.at_level(logging.INFO, "werkzeug"):
+        with pytest.raises(KeyboardInterrupt):
+            run(0)
+        run(0)
+    asked = [record.getMessage() for record in caplog.records if record.name == "werkzeug"]
+    assert len(written) == len(set(written)) == 40
+    assert sum(".arrow" in line and "PUT" in line for line in asked) == 40
+    lists = [line for line in asked if "list-type=2" in line]
+    assert not [line for line in lists if ".arrow" in line]
+    assert len(lists) < 20
 
 
 def test_a_rank_with_other_code_than_those_at_work_is_refused(recipe, tmp_path):

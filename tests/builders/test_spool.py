@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from pathlib import Path
 
@@ -42,6 +43,16 @@ def test_blocks_come_back_whole_in_order_and_without_their_examples(spool):
         assert rows.equals(whole.drop_columns(["example"]))
     assert ids[0] in spool
     assert "shift-100" not in spool
+
+
+def test_a_block_is_asked_for_in_object_storage_by_one_request_that_lists_nothing(bucket, caplog):
+    spool = Spool(f"s3://{bucket}/spool")
+    spool.write("done", rows_of("done"), {})
+    with caplog.at_level(logging.INFO, "werkzeug"):
+        assert [block in spool for block in ("done", "left")] == [True, False]
+    asked = [record.getMessage() for record in caplog.records if record.name == "werkzeug"]
+    assert len(asked) == 2
+    assert not any("list-type" in line for line in asked)
 
 
 def test_rows_longer_than_the_first_read_are_read_whole(spool):

@@ -9,6 +9,7 @@ import base64
 import http.client
 import io
 import os
+import re
 import socket
 import ssl
 import threading
@@ -41,6 +42,7 @@ REMEMBERED = 300.0
 #: The longest unused answer that is read to its end, so that the connection can be used again.
 SHORT = 64 << 10
 PIECE = 1 << 20
+STATUS = re.compile(rb"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: .*)?\r?\n")
 TOO_SLOW = "the server is too slow, or does not end its answer"
 #: Headers that a Hub gives in the redirect to a file, not in the answer that has it.
 LINKED = ("x-repo-commit", "x-linked-etag", "x-linked-size")
@@ -159,15 +161,15 @@ class Client:
             # Not its query, which may be a signature.
             LOG.debug("%d %s %s %.60s", answer.status, method, url.partition("?")[0], wanted.get("Range", ""))
             try:
-                headers = {name.lower(): value for name, value in answer.getheaders()}
+                headers = answer.fields
                 if origin == self._origin:
                     linked |= {name: headers[name] for name in LINKED if name in headers}
                 if answer.status in REDIRECTS and not (method == "HEAD" and "x-linked-size" in linked):
                     url = _redirected(url, headers.get("location", ""))
                     continue
-                _check_head(url, answer, headers)
+                _check_head(url, answer)
                 if first is not None:
-                    _check_range(url, first, most, answer, headers)
+                    _check_range(url, first, most, answer)
                 if parts is not None:
                     parts.begin(answer.status, headers)
                 body = b""
@@ -194,7 +196,7 @@ class Client:
 
     def _ask(
         self, origin: str, method: Method, url: str, headers: dict[str, str]
-    ) -> tuple[_Connection, http.client.HTTPResponse]:
+    ) -> tuple[_Connection, _Response]:
         """Send a request over an idle connection or, if the server has ended that one, over a new one."""
         while True:
             connection = self._take(origin)
@@ -217,11 +219,11 @@ class Client:
                     return self._idle.pop(number)[1]
         return (_Secure if origin.startswith("https:") else _Connection)(origin)
 
-    def _put_back(self, origin: str, connection: _Connection, answer: http.client.HTTPResponse) -> None:
+    def _put_back(self, origin: str, connection: _Connection, answer: _Response) -> None:
         if answer.length is not None and answer.length < SHORT:
             with suppress(OSError, http.client.HTTPException):
                 answer.read()  # of an answer that was not used
-        if answer.isclosed() and connection.sock is not None:
+        if answer.isclosed() and not answer.will_close:
             with self._lock:
                 self._idle.append((origin, connection))
         else:
@@ -272,16 +274,61 @@ class _Connection(http.client.HTTPConnection):
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock = self.timed = _Timed(self.sock)  # it has all that http.client uses of a socket
 
-    def ask(self, method: Method, url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    def ask(self, method: Method, url: str, headers: dict[str, str]) -> _Response:
         if self.sock is None:
             self.connect()
         parts = urlsplit(url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if self._whole_urls:
             path, headers = f"{parts.scheme}://{parts.netloc}{path}", headers | self._login
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if " " in path or not "".join(lines).isprintable():  # where a redirect leads, say
+            raise http.client.InvalidURL(f"{path.partition('?')[0]!r} cannot be asked for")
         self.timed.expect(HEAD, OVERHEAD)
-        self.request(method, path, headers={"Host": parts.netloc, **headers})
-        return self.getresponse()
+        self.timed.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        answer = _Response(self.sock, method=method)
+        answer.begin()
+        return answer
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer that reads its head itself: `http.client` parses e-mail, which costs as much as all else."""
+
+    fields: dict[str, str]
+    _method: Method
+
+    def begin(self) -> None:
+        status, minor = 100, 1
+        while status < 200:  # it announces another
+            line = self._line()
+            if not (match := STATUS.fullmatch(line)):
+                raise http.client.BadStatusLine(repr(line[:80]))
+            minor, status = int(match[1]), int(match[2])
+            self.fields = self._fields()
+        self.status, length = status, self.fields.get("content-length", "")
+        self.chunked = self.fields.get("transfer-encoding", "").lower() == "chunked"
+        self.chunk_left = None
+        self.length = int(length) if length.isdecimal() and len(length) < 19 and not self.chunked else None
+        if status in (204, 304) or self._method == "HEAD":
+            self.length = 0
+        held = self.fields.get("connection", "").lower()
+        ends = "close" in held or (minor == 0 and "keep-alive" not in held)
+        self.will_close = ends or (self.length is None and not self.chunked)
+
+    def _fields(self) -> dict[str, str]:
+        fields: dict[str, str] = {}
+        while text := self._line().strip():
+            name, _, value = text.decode("latin-1").partition(":")
+            fields[name.lower()] = value.strip()
+        return fields
+
+    def _line(self) -> bytes:
+        """Read a line; all of a head have a bound."""
+        line = self.fp.readline()
+        if not line:
+            raise http.client.RemoteDisconnected("the server has ended the connection")
+        return line
 
 
 class _Secure(_Connection, http.client.HTTPSConnection):
@@ -304,14 +351,14 @@ class _Timed:
         self._in_body, self._came = in_body, 0
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
-        return io.BufferedReader(_File(self, self._wire.makefile("rb", 0)), 64 << 10)
+        return io.BufferedReader(_File(self), 64 << 10)
 
     def sendall(self, data: Any) -> None:
         self._wire.settimeout(CONNECT)
         self._wire.sendall(data)
 
     def close(self) -> None:
-        self._wire.close()  # it stays open for an answer that is being read
+        self._wire.close()
 
     def readinto(self, buffer: Any) -> int:
         while True:
@@ -337,10 +384,10 @@ class _Timed:
 
 
 class _File(io.RawIOBase):
-    """The file that an answer reads from; `plain` keeps the socket open until the answer is closed."""
+    """The file that an answer reads from; the connection outlives it."""
 
-    def __init__(self, timed: _Timed, plain: Any) -> None:
-        self._timed, self._plain = timed, plain
+    def __init__(self, timed: _Timed) -> None:
+        self._timed = timed
 
     def readable(self) -> bool:
         return True
@@ -348,12 +395,8 @@ class _File(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         return self._timed.readinto(buffer)
 
-    def close(self) -> None:
-        self._plain.close()
-        super().close()
 
-
-def _body(url: str, answer: http.client.HTTPResponse, most: int, sink: Sink | None, *, cut: bool) -> bytes:
+def _body(url: str, answer: _Response, most: int, sink: Sink | None, *, cut: bool) -> bytes:
     """Read the content of an answer. One with more than it may have is an error, or is `cut` off."""
     pieces: list[bytes] = []
     left = most
@@ -378,20 +421,18 @@ def _redirected(url: str, location: str) -> str:
     return target
 
 
-def _check_head(url: str, answer: http.client.HTTPResponse, headers: Mapping[str, str]) -> None:
+def _check_head(url: str, answer: _Response) -> None:
     """Refuse an answer that is an error, or has a content encoding."""
     if answer.status not in (200, 206, *REDIRECTS):
-        raise HttpError(answer.status, headers.get("x-error-code", ""))
-    if headers.get("content-encoding", "identity") != "identity":
+        raise HttpError(answer.status, answer.fields.get("x-error-code", ""))
+    if answer.fields.get("content-encoding", "identity") != "identity":
         raise StorageError(f"{url} has a content encoding that was not asked for")
 
 
-def _check_range(
-    url: str, first: int, most: int, answer: http.client.HTTPResponse, headers: Mapping[str, str]
-) -> None:
+def _check_range(url: str, first: int, most: int, answer: _Response) -> None:
     """Refuse an answer that begins with another byte than was asked for, or has more of them."""
     if answer.status == 206:
-        given = headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
+        given = answer.fields.get("content-range", "").removeprefix("bytes ").partition("-")[0]
         if given != str(first) or (answer.length or 0) > most:
             raise PoorAnswerError(f"{url} gives another range than was asked for")
     elif first > 0:

@@ -10,6 +10,7 @@ import os
 import re
 import warnings
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -124,6 +125,7 @@ def is_private(url: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=256)
 def origin_of(url: str) -> str:
     """Return the scheme, host and port of a URL, normalised.
 

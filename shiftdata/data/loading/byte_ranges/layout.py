@@ -53,14 +53,12 @@ class Span(NamedTuple):
     """A byte range and the pieces in it."""
 
     pieces: Sequence[Piece]
+    start: int
+    end: int
 
-    @property
-    def start(self) -> int:
-        return self.pieces[0].start
-
-    @property
-    def end(self) -> int:
-        return max(piece.end for piece in self.pieces)
+    @classmethod
+    def of(cls, pieces: Sequence[Piece]) -> Span:
+        return cls(pieces, pieces[0].start, max(piece.end for piece in pieces))
 
     @property
     def size(self) -> int:
@@ -95,9 +93,9 @@ def spans(
     first = 0
     for number, joined in enumerate(bridged.tolist(), start=1):
         if not joined or ordered[number].end - ordered[first].start > LONGEST:
-            yield Span(ordered[first:number])
+            yield Span.of(ordered[first:number])
             first = number
-    yield Span(ordered[first:])
+    yield Span.of(ordered[first:])
 
 
 def together(spans: Iterable[Span], count: int, size: int) -> Iterator[list[Span]]:
