@@ -14,20 +14,21 @@ from builders.sample import Json
 
 #: Rows that are Python objects at once.
 AT_ONCE = 10_000
-_name = pa.dictionary(pa.int32(), pa.string())
+#: Texts that occur again and again.
+TEXTS = pa.dictionary(pa.int32(), pa.string())
 #: Rows as they are kept: a path as its folder, which it shares with others, and its name.
 KEPT = pa.schema(
     {
-        "folder": _name,
+        "folder": TEXTS,
         "name": pa.string(),
-        "label": _name,
+        "label": TEXTS,
         "part": pa.int64(),
-        "nuisance": _name,
+        "nuisance": TEXTS,
         "severity": pa.float64(),
         "origin": pa.string(),
         "across": pa.bool_(),
         "stem": pa.string(),
-        "bases": _name,
+        "bases": TEXTS,
         "more": pa.string(),
     }
 )
@@ -110,7 +111,7 @@ def _table(rows: list[Row]) -> pa.Table:
 
 def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
     columns = {
-        name: (batch[name].cast(pa.string()) if KEPT.field(name).type == _name else batch[name]).to_pylist()
+        name: (batch[name].cast(pa.string()) if KEPT.field(name).type == TEXTS else batch[name]).to_pylist()
         for name in KEPT.names[2:]
     }
     columns["bases"] = [tuple(text.split()) for text in columns["bases"]]

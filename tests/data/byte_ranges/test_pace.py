@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shiftdata.data.loading.byte_ranges import pace
-from shiftdata.data.loading.byte_ranges.pace import FIRST, MOST, SETTLED, Pace
+from shiftdata.data.loading.byte_ranges.pace import FIRST, MOST, NEAR, SETTLED, Pace
 
 
 class Pipe:
@@ -33,10 +33,19 @@ def test_as_many_as_fill_the_pipe(monkeypatch, rate, expected):
     assert pacing.requests == MOST  # it is tried again
 
 
-def test_without_latency_the_first_are_enough(monkeypatch):
+def test_without_latency_a_few_are_enough(monkeypatch):
     pipe, pacing = Pipe(monkeypatch, 0.0001, 1e9), Pace()
+    pacing.asked(0.0001)
     pipe.carry(pacing, 1)
-    assert (pacing.requests, pacing.is_far) == (FIRST, False)
+    assert (pacing.requests, pacing.is_far) == (NEAR, False)
+
+
+def test_a_place_is_seen_to_be_far_before_any_bytes_come():
+    pacing = Pace()
+    pacing.asked(0.02)
+    assert pacing.requests == FIRST
+    pacing.asked(0.001)  # an answer that a cache nearby has
+    assert pacing.requests == FIRST
 
 
 def test_times_in_which_nothing_waits_show_nothing(monkeypatch):

@@ -2,7 +2,7 @@
 
 A pipe is full when the bytes under way are its bandwidth times its latency. Neither is known, and both
 change, so requests are doubled as long as a tenth more bytes a second come by it, and again after a while.
-Where no request waits for a network, the first few fill any pipe, and more would keep decoders from work.
+Where no request waits for a network a few fill any pipe, and more would keep decoders from work.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 
-#: Requests under way at first, and at most: each has a thread and a connection.
-FIRST, MOST = 16, 64
+#: Requests under way to a place that is near; first, and at most, to others. Each has a thread, a connection.
+NEAR, FIRST, MOST = 4, 16, 64
 #: How many times as many bytes a second must come by twice the requests.
 GAIN = 1.1
 #: Seconds after which another number of requests is tried again.
@@ -24,7 +24,7 @@ class Pace:
     """Counts what comes; `requests` may be under way at once."""
 
     def __init__(self) -> None:
-        self.requests = FIRST
+        self.requests = NEAR
         self._quickest = float("inf")
         self._best = 0.0
         self._until = 0.0  # when to try again
@@ -36,10 +36,18 @@ class Pace:
         """True if even the quickest request has waited for an answer."""
         return FAR <= self._quickest < float("inf")
 
+    def asked(self, seconds: float) -> None:
+        """Count a request without bytes, which comes before all others and so says where the place is."""
+        with self._lock:
+            if seconds >= FAR:
+                self.requests = max(self.requests, FIRST)
+
     def note(self, seconds: float, size: int, *, is_full: bool) -> None:
         """Count a request that has come; only times in which others waited for a thread show anything."""
         with self._lock:
             self._quickest = min(self._quickest, seconds)
+            if self.is_far:
+                self.requests = max(self.requests, FIRST)
             if not is_full:
                 self._restart()
                 return

@@ -36,7 +36,7 @@ from shiftdata.data.loading.byte_ranges.layout import (
     together,
     wrong_hash,
 )
-from shiftdata.data.loading.byte_ranges.pace import Pace
+from shiftdata.data.loading.byte_ranges.pace import FIRST, Pace
 from shiftdata.data.places.client import NoRangesError, PoorAnswerError
 from shiftdata.data.places.store import Store
 from shiftdata.errors import InputError, StorageError
@@ -197,7 +197,7 @@ class ExampleReader:
     @property
     def _connections(self) -> int:
         """Threads gain nothing where no answer is waited for."""
-        return self.pace.requests if self._store.folder is None else 1
+        return FIRST if self._store.folder is None else 1
 
     @property
     def gives_several(self) -> bool | None:
@@ -338,7 +338,9 @@ class ExampleReader:
     def _is_original(self, shard: Shard) -> tuple[str, bool]:
         """Refuse a shard that is not the manifest's, asked once; False where the place does not say."""
         if shard.path not in self._known:
+            began = time.perf_counter()
             info = self._store.info(shard.path)
+            self.pace.asked(time.perf_counter() - began)
             self.check_unchanged(believe=0)  # after the look at the shard: it is of this manifest, or gone
             if info.size not in (None, shard.record.bytes) or info.sha256 not in (None, shard.record.sha256):
                 raise self.dataset.damaged(f"{shard.path} is not the file that the manifest lists")

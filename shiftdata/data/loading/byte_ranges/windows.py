@@ -63,7 +63,6 @@ def read_ahead(
         try:
             while True:
                 while window := windows.next(sum(window.size for window in waiting)):
-                    workers.grow(reader.pace.requests)
                     window.ask(reader, workers)
                     waiting.append(window)
                 if not waiting:
@@ -89,6 +88,7 @@ class _Window(Generic[Job]):
             requests = reader.requests(np.unique(np.concatenate([rows for _, rows in self.batches])))
         except ShiftdataError:
             return
+        workers.grow(reader.pace.requests)  # by now it is known how far the place is
         self._requests = [workers.submit(request) for request in requests]
         if reader.gives_several is None:
             wait(self._requests, return_when=FIRST_COMPLETED)  # the next windows depend on it
