@@ -27,6 +27,7 @@ from shiftdata.data.format.paths import data_prefix, metadata_file
 from shiftdata.data.format.records import Shortcuts, Trace
 from shiftdata.data.metadata.folds import hashes64
 from shiftdata.stable import hash64
+from shiftdata.threads import available_cores, in_threads
 from shiftdata.untrusted.parquet import read_parquet
 from shiftdata.untrusted.pictures import open_picture
 from shiftdata.untrusted.texts import read_json
@@ -82,7 +83,7 @@ def measure(
         return None
     stated = manifest.shortcuts
     fit, test = (_drawn(folder, manifest, split) for split in ("train", "test"))
-    seen = [_traces(rows.examples) for rows in (fit, test)]
+    seen = list(in_threads(_traces, (fit.examples, test.examples), available_cores()))
     made, files = bool(stated and stated.made), list(stated.files) if stated else []
     if album is not None:
         items = ItemTable.of(album.items()) if items is None else items
