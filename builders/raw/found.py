@@ -1,4 +1,4 @@
-"""What a layout finds in a tree: examples, and files that are none."""
+"""The results of a layout: the examples in a tree, and files that are none."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ class _Disk:
         return pa.concat_tables(pieces)
 
     def path(self, path: str, row: int) -> Path:
-        """Where a file lies, by its path in the tree and its row in the list."""
+        """Return the place of a file, by its path in the tree and its row in the list."""
         return self._others.get(row) or self._place / path
 
     def _flush(self) -> None:
