@@ -242,7 +242,7 @@ class _Disk:
         """Add a file by its path in the tree."""
         self._paths.append(path)
         self._sizes.append(entry.stat().st_size)
-        if not entry.path.endswith(path):  # its name is no text
+        if not entry.path.endswith(path):  # its name is not UTF-8
             self._others[self._count] = Path(entry.path)
         self._count += 1
         if len(self._paths) == AT_ONCE:

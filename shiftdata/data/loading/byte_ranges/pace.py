@@ -2,7 +2,7 @@
 
 A pipe is full when the bytes under way are its bandwidth times its latency. Neither is known, and both
 change, so requests are doubled as long as a tenth more bytes a second come by it, and again after a while.
-Where no request waits for a network a few fill any pipe, and more would keep decoders from work.
+Where no request waits for a network, a few fill any pipe, and more would keep decoders from work.
 """
 
 from __future__ import annotations
